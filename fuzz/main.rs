@@ -1,4 +1,4 @@
-//! All fuzz targets as one program: `$FUZZ_TARGET` names the one that runs. See `fuzz/run`.
+//! All fuzz targets as one program: `$FUZZ_TARGET` selects one. See `fuzz/run`.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! What building punctual takes, and what the program consists of: seconds of CPU and crates from
-//! an empty target directory, bytes by section and by crate.
+//! The cost of building punctual, and the parts of the program: seconds of CPU and crates from an
+//! empty target directory, bytes by section and by crate.
 
 mod parts;
 
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A build from nothing: its name here, and the arguments of cargo, as `./x` gives them. `board` is
-/// the program that ships without what is behind a feature: for a small system.
+/// A build from scratch: its name, and the arguments of cargo, as `./x` passes them. `board` is the
+/// program without optional features: for a small system.
 const BUILDS: [(&str, &[&str]); 3] = [
     ("demo", &["--profile", "quick", "--no-default-features", "--features", "pages"]),
     ("release", &["--profile", "release"]),
     ("board", &["--profile", "release", "--no-default-features"]),
 ];
 
-/// Builds, and takes each program apart. With `--quick` only what `./x demo` builds: the others
-/// take long.
+/// Builds, and measures the parts of each program. With `--quick` only the build of `./x demo`: the
+/// others take long.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let builds = BUILDS.iter().filter(|(name, _)| !args.quick || *name == "demo");
     builds.map(|(name, arguments)| built(name, arguments)).collect()
@@ -62,7 +62,7 @@ fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
     }))
 }
 
-/// How many crates there are, and the program.
+/// The number of crates, and the program.
 fn said_by_cargo(messages: &str) -> (usize, Option<PathBuf>) {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let made: Vec<Value> =

@@ -1,4 +1,4 @@
-//! What the loop itself costs, by method: the distance between two clock readings around an empty
+//! The cost of the loop itself, by method: the distance between two clock readings around an empty
 //! sample.
 
 use punctual_measure::timer::Method;

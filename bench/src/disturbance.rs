@@ -1,7 +1,7 @@
-//! What it does to timer latency to be ready to explain it: punctual's flight recorder and its
-//! accounting, beside the kernel's trace buffers with the same events, overwriting (what
-//! `cyclictest --breaktrace` keeps until it breaks) and spliced into files (what trace-cmd does).
-//! Rounds are interleaved; each way is compared with the bare rounds of the same instrument.
+//! The effect on timer latency of being ready to explain it: punctual's flight recorder and its
+//! accounting, beside the kernel's trace buffers with the same events, overwriting (as `cyclictest
+//! --breaktrace` does until it breaks) and spliced into files (as trace-cmd does). Rounds are
+//! interleaved; each way is compared with the bare rounds of the same instrument.
 
 pub mod attached;
 pub mod beside;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A way to measure, and what is kept meanwhile.
+/// A way to measure, and the data kept meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Bare,
@@ -34,7 +34,7 @@ enum Way {
 }
 
 impl Way {
-    /// What the experiment says of explaining.
+    /// The experiment's section on explaining.
     fn explain(self) -> &'static str {
         match self {
             Way::Flight => "[experiment]\ncalibrate = false\n[explain]\naccount = false\n",
@@ -56,7 +56,7 @@ const WAYS: [(Way, &str); 8] = [
     (Way::Breaktrace, "cyclictest --breaktrace, with the same events"),
 ];
 
-/// What the flight recorder keeps for a timer.
+/// The events that the flight recorder keeps for a timer.
 const EVENTS: [&str; 18] = [
     "sched/sched_switch",
     "sched/sched_wakeup",
@@ -77,15 +77,14 @@ const EVENTS: [&str; 18] = [
     "power/cpu_idle",
     "irq_vectors/enable",
 ];
-/// cyclictest's option to break: at 100 s, so that what it keeps until then is what costs.
+/// cyclictest's option to break: at 100 s, so that only the cost until then is measured.
 const NEVER_BREAKS: [&str; 2] = ["-b", "100000000"];
 const TRACING: &str = "/sys/kernel/tracing";
 
 /// p50 and p99.9 of one round, µs.
 type Figures = (f64, f64);
 
-/// Median and p99.9 of each way, and by how much they differ from the bare rounds of the same
-/// instrument.
+/// Median and p99.9 of each way, and their differences from the bare rounds of the same instrument.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (2, 3) } else { (11, 11) };
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
@@ -114,7 +113,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(ways.iter().zip(&all).map(row).collect())
 }
 
-/// Differences are of rounds that stand beside each other.
+/// Differences are computed between adjacent rounds.
 fn row(name: &str, rounds: &[Figures], bare: &[Figures]) -> Value {
     let column = |of: fn(&Figures) -> f64| {
         let added: Vec<f64> =
@@ -140,7 +139,7 @@ fn row(name: &str, rounds: &[Figures], bare: &[Figures]) -> Value {
     })
 }
 
-/// Says what is lacking.
+/// Whether it is possible; reports what is missing.
 fn possible(way: Way) -> bool {
     let why = match way {
         Way::Cyclictest => return tools::has_cyclictest(),
@@ -189,7 +188,7 @@ fn punctual(program: &Path, place: &Path, seconds: u64, explain: &str) -> Result
     let text = fs::read(place.join("out/summary.json")).map_err(|e| e.to_string())?;
     let summary: Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
     let percentiles = &summary["phases"][0]["series"][0]["percentiles"];
-    // A short round supports no p99.9; its p99 stands in.
+    // A short round supports no p99.9; its p99 is used instead.
     let rare = percentiles["99.9"].as_f64().or(percentiles["99"].as_f64());
     let both = percentiles["50"].as_f64().zip(rare).ok_or("no percentiles in the summary")?;
     Ok((both.0 / 1e3, both.1 / 1e3))
@@ -224,7 +223,7 @@ fn cyclictest(place: &Path, seconds: u64, more: &[&str]) -> Result<Figures, Stri
     Ok((percentile(0.5), percentile(if seconds >= 10 { 0.999 } else { 0.99 })))
 }
 
-/// A trace instance with the same events, spliced into files or overwriting; taken away at the end.
+/// A trace instance with the same events, spliced into files or overwriting; removed at the end.
 struct Instance {
     path: PathBuf,
     stop: Arc<AtomicBool>,
@@ -232,7 +231,7 @@ struct Instance {
 }
 
 impl Instance {
-    /// What a way keeps in trace buffers, if it does.
+    /// The trace buffers of a way, if it has any.
     fn of(way: Way, place: &Path) -> Result<Option<Instance>, String> {
         let traced = matches!(way, Way::Overwriting | Way::Spliced | Way::Breaktrace);
         let kept = traced.then(|| Instance::new(place, way == Way::Spliced)).transpose();
@@ -264,7 +263,7 @@ impl Instance {
             } else {
                 format!("{event}/enable")
             };
-            // Those that this kernel lacks, nobody keeps.
+            // Events that this kernel lacks are not kept by any way.
             let _ = fs::write(instance.path.join("events").join(file), "1");
         }
         Ok(instance)

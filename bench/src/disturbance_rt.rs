@@ -1,14 +1,12 @@
 //! The disturbance of timer latency in a guest with a real-time kernel, where `rtla timerlat`
 //! works: punctual's flight recorder and its accounting beside rtla and `cyclictest --breaktrace`.
-//! The guest's time is counted in its instructions, on one CPU: what one way executes more than
-//! another is seen to the last 8 ns, and nothing of this machine's noise. What is not seen is what
-//! caches make of it.
+//! The guest's time is counted in its instructions, on one CPU: the difference in executed
+//! instructions is visible to 8 ns, without noise of this machine. Effects of caches are invisible.
 //!
-//! Two views. *Own*: what each instrument says of its own samples, on against off. That is all of
-//! it for punctual and cyclictest; rtla's tracer measures from inside of what it costs, and its
-//! hooks are there when nothing is kept too. *Beside*: therefore an independent thread, the same
-//! for all, of higher priority and with a period of its own, while the tool is at work on the same
-//! CPU.
+//! Two views. *Own*: the figures of each instrument about its own samples, on against off. That is
+//! complete for punctual and cyclictest; rtla's tracer measures inside of its own cost, and its
+//! hooks are active even if nothing is kept. *Beside*: therefore an independent thread, the same
+//! for all, with a higher priority and its own period, while the tool works on the same CPU.
 
 mod read;
 
@@ -21,19 +19,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The functions of the script that runs in the guest.
+/// The functions of the script in the guest.
 const JOB: &str = include_str!("disturbance_rt/job.sh");
 const KERNEL: &str = "debian:6.12-rt";
-/// No multiple of the tick nor of the tools' period, so that samples meet both in every phase.
+/// Not a multiple of the tick or of the tools' period, so that samples meet both in every phase.
 const PERIOD_US: u64 = 1_037;
-/// One CPU's worth of tasks that are born, that pass messages, that wait for timers, and that
-/// compute.
+/// Tasks for one CPU that fork, pass messages, wait for timers, and compute.
 const LOAD: &str = "--cpu 1 --fork 1 --pipe 1 --timer 1";
 const LOADS: [&str; 2] = ["idle", "loaded"];
-/// By this machine's clock, for a whole guest: a busy machine takes long.
+/// For a whole guest, by this machine's clock: a busy machine takes long.
 const GUEST_TIMEOUT: Duration = Duration::from_secs(7200);
 
-/// A way to measure: its name in the script, what it is, and which one it is compared with.
+/// A way to measure: its name in the script, its description, and the way that it is compared with.
 struct Way {
     key: &'static str,
     title: &'static str,
@@ -55,10 +52,10 @@ const WAYS: [Way; 9] = [
     way("rtla_analysis", "rtla timerlat -T (analysis)", "rtla"),
     way("rtla_auto", "rtla timerlat -a (analysis, stacks and trace)", "rtla"),
 ];
-/// Nobody else at work: what the independent thread is compared with.
+/// No tool at work: the baseline of the independent thread.
 const NOBODY: Way = way("nobody", "nobody", "nobody");
 
-/// Of each load and view, the ways with the figures of every seed.
+/// For each load and view, the ways with the figures of every seed.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let (seeds, seconds) = if args.quick { (1, 3) } else { (2, 11) };
     let Some(guest) = guest(args, seconds)? else { return Ok(Value::Null) };
@@ -68,7 +65,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         "timer latency in a guest with {KERNEL}, virtual time (1 instruction = 8 ns, 1 CPU), \
          {seeds} seeds of {seconds} s each way:"
     );
-    // As many guests at a time as there are CPUs: none of them notices.
+    // As many guests at a time as there are CPUs: virtual time makes this invisible to them.
     let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
     let mut results = Vec::new();
     let all_seeds: Vec<usize> = (0..seeds).collect();
@@ -100,8 +97,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     }))
 }
 
-/// One guest; its seed is a word on its command line, which makes its whole history another, and
-/// the order of the ways.
+/// One guest; its seed is a word on its command line, which changes its whole history, and the
+/// order of the ways.
 fn run(guest: &Guest, loads: &[&str], seed: usize) -> Result<GuestResult, String> {
     let mut guest = guest.clone();
     guest.cmdline_extra = format!("bench.seed={seed}");
@@ -117,7 +114,7 @@ fn run(guest: &Guest, loads: &[&str], seed: usize) -> Result<GuestResult, String
     }
 }
 
-/// The files of a guest for whoever wants to look: where `PUNCTUAL_BENCH_KEEP` says.
+/// Keeps the files of a guest for inspection, in `PUNCTUAL_BENCH_KEEP`.
 fn keep(result: &GuestResult, seed: usize) {
     let Some(place) = std::env::var_os("PUNCTUAL_BENCH_KEEP") else { return };
     let place = std::path::PathBuf::from(place).join(seed.to_string());
@@ -129,7 +126,7 @@ fn keep(result: &GuestResult, seed: usize) {
     let _ = std::fs::write(place.join("stderr"), &result.stderr);
 }
 
-/// The guest with all tools in it; none, after saying what is lacking.
+/// The guest with all tools in it; `None` after reporting what is missing.
 fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
     let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, punctual_lab::Arch::Amd64)) else {
         return Ok(None);
@@ -176,13 +173,13 @@ fn names(loads: &[&str]) -> Vec<String> {
     loads.iter().flat_map(|load| of(load)).collect()
 }
 
-/// All ways in one boot; each seed begins with another.
+/// All ways in one boot; each seed begins with another way.
 fn script(loads: &[&str], seed: usize) -> String {
     let mut text = ". /bench.sh\n".to_owned();
     for load in loads {
         if *load == "loaded" {
-            // Nice to what sets tools up, which would take minutes; those that are measured go
-            // before both.
+            // Nice, as otherwise the set-up of tools would take minutes; measured tools have higher
+            // priority than both.
             text += "/usr/bin/nice -n 19 $stress --timeout 0 >/run/load 2>&1 & load=$!\nsleep 1\n";
         }
         let mut lines: Vec<String> = names(&[load])
@@ -202,7 +199,7 @@ fn script(loads: &[&str], seed: usize) -> String {
     text
 }
 
-/// What a way came to in one guest; none where it was not measured, after saying so.
+/// The figures of a way in one guest; `None` if it was not measured, which is reported.
 fn figures(result: &GuestResult, name: &str) -> Option<Figures> {
     let file = |ending: &str| result.results.get(&format!("{name}.{ending}")).map(Vec::as_slice);
     let own = name.contains("/own/");
@@ -250,7 +247,7 @@ fn table(load: &str, view: &str, all: &BTreeMap<String, Vec<Option<Figures>>>) -
     json!({"load": load, "view": view, "rows": rows})
 }
 
-/// Differences are of the same seed.
+/// Differences are computed within the same seed.
 fn row(way: &Way, seeds: &[Option<Figures>], off: &[Option<Figures>]) -> Value {
     let pairs: Vec<(&Figures, &Figures)> =
         seeds.iter().zip(off).filter_map(|(on, off)| on.as_ref().zip(off.as_ref())).collect();

@@ -1,4 +1,4 @@
-//! How fast late samples are taken apart: events a second, and ten thousand windows, beside merely
+//! The speed of explaining late samples: events per second, and ten thousand windows, beside merely
 //! decoding the same events.
 
 use crate::Args;
@@ -17,17 +17,17 @@ use std::time::Instant;
 struct Size {
     name: &'static str,
     windows: usize,
-    /// Events of each.
+    /// Events in each.
     events: usize,
 }
 
-/// What is asked for: this many windows, whose events are those of 1.5 ms of a machine that makes a
-/// million a second; and few large ones.
+/// The sizes: this many windows with the events of 1.5 ms on a machine that makes a million per
+/// second; and a few large ones.
 const SIZES: [Size; 2] = [
     Size { name: "10,000 windows", windows: 10_000, events: 1_500 },
     Size { name: "large windows", windows: 20, events: 200_000 },
 ];
-/// As many windows as are made; they are explained over and over.
+/// The number of distinct windows; they are explained repeatedly.
 const DIFFERENT: usize = 50;
 const CPUS: u16 = 4;
 const THREAD: Tid = Tid(7);
@@ -86,9 +86,9 @@ fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
     }))
 }
 
-/// A machine at work: system calls, wake-ups, switches, interrupts and softirqs on every CPU, a
-/// microsecond apart, and a real-time thread whose timer's interrupt was kept waiting, and which
-/// then was.
+/// A busy machine: system calls, wake-ups, switches, interrupts and softirqs on every CPU, a
+/// microsecond apart, and a real-time thread that is delayed, first by its timer interrupt, then by
+/// another task.
 fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move |below: u64| {
@@ -102,7 +102,7 @@ fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
         now: 1_000_000,
         running: [100, 200, 300, 400],
     };
-    // Two thirds before it was due: 1 ms of 1.5.
+    // Two thirds before the due time: 1 ms of 1.5.
     while machine.events.len() < count * 2 / 3 {
         machine.goes_on(next(CPUS.into()) as u16, next(16));
     }
@@ -115,7 +115,7 @@ fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
     machine.add(0, EventKind::Wakeup { task: THREAD, prio: 19, target: 0, new: false });
     machine.add(0, EventKind::VectorExit { vector: 0xec });
     while machine.events.len() < count {
-        // Interrupts and softirqs come, no switch.
+        // Interrupts and softirqs occur, but no switch.
         machine.goes_on(next(CPUS.into()) as u16, 4 + next(12));
     }
     machine.switch(0, THREAD);

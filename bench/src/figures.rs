@@ -1,6 +1,6 @@
-//! Statistics of rounds, and of histograms that both tools can give.
+//! Statistics of rounds, and of histograms that both tools provide.
 
-/// The median; of an even number, the mean of the middle two. `NaN` of none.
+/// The median; for an even number, the mean of the middle two. `NaN` if empty.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

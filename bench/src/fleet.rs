@@ -1,5 +1,5 @@
-//! The results of 10,000 bundles: how long they take as tables, and how long DuckDB takes to answer
-//! which cause was the worst of each kernel.
+//! The results of 10,000 bundles: the time to write them as tables, and the time of DuckDB to find
+//! the worst cause of each kernel.
 
 use crate::Args;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ assert len(rows) == 5, rows
 print(time.monotonic() - began)
 ";
 
-/// A run with explained samples, many times.
+/// Copies a run with explained samples many times, and measures.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let place = place.path();
@@ -66,7 +66,7 @@ fn run(args: &Args, place: &Path, words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The same bundle of another machine, day and kernel. What is equal is one file.
+/// The same bundle with another machine, day and kernel. Unchanged files are hard links.
 fn copy(from: &Path, to: &Path, number: usize) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)?.flatten() {

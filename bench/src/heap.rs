@@ -1,5 +1,5 @@
-//! What `punctual measure heap` adds to a bare loop in C: the same malloc, touch and free, the same
-//! readings of the clock, the same CPU and policy, in interleaved rounds.
+//! The overhead of `punctual measure heap` over a bare loop in C: the same malloc, touch and free,
+//! the same readings of the clock, the same CPU and policy, in interleaved rounds.
 
 use crate::Args;
 use crate::figures::median;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A round of punctual: well below the second in which real-time throttling strikes.
+/// A round of punctual: well below the second after which real-time throttling begins.
 const ROUND_MS: u64 = 500;
-/// Sizes, with turns of a round of the bare loop that take about as long.
+/// Sizes, with turns per round of the bare loop that take about the same time.
 const SIZES: [(u64, u64); 2] = [(1 << 10, 3_000_000), (1 << 20, 200_000)];
-/// What a round says: ns a turn, and the mean samples.
+/// The figures of a round: ns per turn, and the mean samples.
 const NAMES: [&str; 4] = ["a turn", "malloc", "touch", "free"];
 
-/// Both, round by round, for each size.
+/// Both programs, round by round, for each size.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let Some(bare) = tools::compiled("heap", place.path()) else { return Ok(Value::Null) };
@@ -39,7 +39,7 @@ fn compare(
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         for turn in 0..2 {
-            // A second's allowance for real-time tasks is used up by neither alone.
+            // Neither alone uses up a second's allowance for real-time tasks.
             std::thread::sleep(std::time::Duration::from_millis(500));
             match (round + turn) % 2 {
                 0 => ours.push(punctual(
@@ -72,7 +72,7 @@ fn compare(
     Ok(json!({"size": size, "rows": NAMES.into_iter().enumerate().map(row).collect::<Vec<_>>()}))
 }
 
-/// ns a turn, and the mean samples.
+/// ns per turn, and the mean samples.
 pub fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<[f64; 4], String> {
     let (duration, cpu, size) =
         (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("size={size}B"));
@@ -103,7 +103,7 @@ pub fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<[f64; 4], St
     Ok([turn.ok_or("no turn in the summary")?, mean(0)?, mean(1)?, mean(2)?])
 }
 
-/// The same of the C program.
+/// The same for the C program.
 pub fn bare_loop(program: &Path, turns: u64, size: u64) -> Result<[f64; 4], String> {
     let output = Command::new(program)
         .args([turns.to_string(), tools::cpu()?.to_string(), size.to_string()])

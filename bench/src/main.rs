@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! Side by side: punctual and cyclictest on the same CPU, in interleaved rounds of equal length.
-//! Every ratio comes with all its rounds.
+//! Every ratio is reported with all its rounds.
 
 mod build;
 mod cost;

@@ -1,6 +1,6 @@
-//! Every figure that another program has as well, beside it: the same CPU and policy, in
-//! interleaved rounds, as ratios with their intervals. Where no other tool has a figure stands a C
-//! program of our own that shares no code with punctual.
+//! Every figure that another program also has, beside it: the same CPU and policy, in interleaved
+//! rounds, as ratios with their intervals. For figures without another tool there is a C program of
+//! our own that shares no code with punctual.
 
 mod page;
 mod ways;
@@ -12,29 +12,29 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// What one round of a program gives: figures in the order of [`Peer::figures`].
+/// One round of a program: figures in the order of [`Peer::figures`].
 type Round<'r> = Box<dyn Fn(usize) -> Result<Vec<f64>, String> + 'r>;
 
-/// Two programs that measure the same.
+/// Two programs that measure the same figures.
 struct Peer<'p> {
     /// The other program.
     name: &'static str,
-    /// What both measure, each with its unit.
+    /// The common figures, each with its unit.
     figures: &'static [(&'static str, &'static str)],
-    /// Why the figures may differ by design; empty where nothing is known.
+    /// Why the figures may differ by design; empty if no reason is known.
     note: &'static str,
     ours: Round<'p>,
     theirs: Round<'p>,
 }
 
-/// As many give an interval from the third smallest ratio to the third largest, with 96.5 %.
+/// With this many rounds, the third smallest to the third largest ratio is a 96.5 % interval.
 const ROUNDS: usize = 15;
-/// The fewest that have an interval at all.
+/// The smallest number of rounds with an interval.
 const QUICK: usize = 6;
-/// Between two rounds, so that real-time throttling meets neither.
+/// The pause between two rounds, so that real-time throttling affects neither.
 const REST: Duration = Duration::from_millis(300);
 
-/// All of them, one after the other.
+/// All peers, one after the other.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|why| why.to_string())?;
     let rounds = if args.quick { QUICK } else { ROUNDS };
@@ -44,7 +44,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         println!("beside {}, {rounds} rounds each, interleaved:", peer.name);
         match compare(&peer, rounds) {
             Ok(of_peer) => rows.extend(of_peer),
-            // One that does not run here takes nothing from the others.
+            // One that cannot run here does not affect the others.
             Err(why) => println!("SKIPPED: {}: {why}", peer.name),
         }
     }
@@ -55,7 +55,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(results)
 }
 
-/// Tasks that ran or waited to run over the last minute.
+/// The number of runnable tasks over the last minute.
 fn load() -> Result<f64, String> {
     let text = std::fs::read_to_string("/proc/loadavg").map_err(|why| why.to_string())?;
     let first = text.split(' ').next().and_then(|word| word.parse().ok());
@@ -65,7 +65,7 @@ fn load() -> Result<f64, String> {
 fn compare(peer: &Peer, rounds: usize) -> Result<Vec<Value>, String> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        // A B B A: a drift of the machine meets both alike.
+        // A B B A: a drift of the machine affects both equally.
         for turn in 0..2 {
             std::thread::sleep(REST);
             match (round + turn) % 2 {
@@ -98,7 +98,7 @@ fn compare(peer: &Peer, rounds: usize) -> Result<Vec<Value>, String> {
     Ok(peer.figures.iter().enumerate().map(row).collect())
 }
 
-/// Of rounds beside one another, with its interval.
+/// The ratio of adjacent rounds, with its interval.
 struct Ratio {
     median: f64,
     low: f64,
@@ -106,7 +106,7 @@ struct Ratio {
 }
 
 /// The median of the ratios of rounds, and the interval that holds their true median with 95 % or
-/// more, whatever their distribution (sign test).
+/// more, for any distribution (sign test).
 fn ratio(ours: &[f64], theirs: &[f64]) -> Ratio {
     let mut ratios: Vec<f64> =
         ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_ratio_is_that_of_rounds_and_lies_in_its_interval() {
-        // The machine becomes twice as slow: that is in neither ratio.
+        // The machine becomes twice as slow: neither ratio shows it.
         let theirs: Vec<f64> = (0..ROUNDS).map(|k| 100.0 * (1.0 + k as f64 / 15.0)).collect();
         let ours: Vec<f64> = theirs.iter().map(|ns| ns * 1.1).collect();
         let found = ratio(&ours, &theirs);

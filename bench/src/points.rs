@@ -1,6 +1,6 @@
-//! What a test point costs beside other ways to leave a record, all in one program and one run: the
-//! counter alone, our point while `punctual trace` collects it, LTTng-UST in a session of its own,
-//! a system call, trace_marker.
+//! The cost of a test point beside other ways to leave a record, all in one program and one run:
+//! the counter alone, our point while `punctual trace` collects it, LTTng-UST in its own session, a
+//! system call, trace_marker.
 
 use crate::Args;
 use crate::figures::median;
@@ -12,13 +12,13 @@ const FILES: [(&str, &str); 2] =
     [("cost.c", include_str!("points/cost.c")), ("tp.h", include_str!("points/tp.h"))];
 const SESSION: &str = "punctual-bench";
 
-/// Means of batches, and the ratios that are aimed at.
+/// Means of batches, and the intended ratios.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let lttng = build(place.path())?;
     let points = place.path().join("points");
     private(&points)?;
-    // Installed, its session may still be refused: the other ways are compared without it.
+    // LTTng may be installed but its session refused: the other ways are compared without it.
     let session = lttng.then(|| Session::start(place.path())).transpose().unwrap_or_else(|why| {
         println!("SKIPPED: no session of LTTng: {why}");
         None
@@ -65,7 +65,7 @@ fn table(text: &str) -> Result<Value, String> {
     Ok(Value::Object(rows))
 }
 
-/// Builds the program, and says whether LTTng-UST is in it.
+/// Builds the program, and returns whether LTTng-UST is in it.
 fn build(place: &Path) -> Result<bool, String> {
     for (name, text) in FILES {
         std::fs::write(place.join(name), text).map_err(|e| e.to_string())?;
@@ -95,7 +95,7 @@ fn build(place: &Path) -> Result<bool, String> {
     compile(&[]).map(|()| false)
 }
 
-/// A directory that is open to its owner alone, as applications want it.
+/// A directory accessible only to its owner, as applications require.
 fn private(path: &PathBuf) -> Result<(), String> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().mode(0o700).create(path).map_err(|e| e.to_string())
@@ -106,7 +106,7 @@ fn done(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
 
-/// A session with buffers that keep all; destroyed when it is dropped.
+/// A session with buffers that keep everything; destroyed when it is dropped.
 struct Session;
 
 impl Session {

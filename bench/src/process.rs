@@ -1,9 +1,9 @@
-//! Watching a process from outside: the CPU time of its threads and its resident memory.
+//! Watches a process from outside: the CPU time of its threads and its resident memory.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What was seen of a process in its steady state.
+/// Observations of a process in its steady state.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// CPU time of all its threads over the watched span, in ns (/proc/PID/task/TID/schedstat).
@@ -23,7 +23,7 @@ pub fn watch(command: &mut Command, begin: Duration, end: Duration) -> Result<Se
         command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|e| e.to_string())?;
     let seen = look(&child, start, begin, end);
     let status = child.wait().map_err(|e| e.to_string())?;
-    // 3 and 4 are punctual's answers about the machine.
+    // 3 and 4 are punctual's verdicts on the machine.
     match status.code() {
         Some(0 | 3 | 4) => seen,
         _ => Err(format!("{command:?}: {status}")),

@@ -1,5 +1,5 @@
-//! What recording scheduling events costs the recorded, and what it loses: punctual beside perf and
-//! beside the kernel's trace buffers spliced into files, which is what trace-cmd does. Pinned
+//! The cost of recording scheduling events for the recorded tasks, and the losses: punctual beside
+//! perf and beside the kernel's trace buffers spliced into files, as trace-cmd does. Pinned
 //! ping-pongs make the switches; rounds are interleaved.
 
 mod pingpong;
@@ -11,7 +11,7 @@ use crate::figures::median;
 use recorder::{Lost, Recorder};
 use serde_json::{Value, json};
 
-/// Slowdown and losses of each recorder, and how long its recording takes to read.
+/// Slowdown and losses of each recorder, and the time to read its recording.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let pairs = pingpong::pairs()?;
     let (rounds, turns) = if args.quick { (2, 150_000) } else { (9, 800_000) };
@@ -23,7 +23,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let mut results: Vec<Vec<Round>> = recorders.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         for place in 0..recorders.len() {
-            // Each begins a round as often as the others: a drift of the machine meets all alike.
+            // Each begins a round equally often: a drift of the machine affects all equally.
             let place = (place + round) % recorders.len();
             results[place].push(one_round(&recorders[place], pairs, turns)?);
         }
@@ -60,7 +60,7 @@ fn one_round(recorder: &Recorder, pairs: usize, turns: u64) -> Result<Round, Str
     Ok(Round { ns_per_switch: elapsed.as_nanos() as f64 / (turns * 2) as f64, lost })
 }
 
-/// Slowdowns are of rounds that stand beside each other.
+/// Slowdowns are computed between adjacent rounds.
 fn row(recorder: &Recorder, rounds: &[Round], unrecorded: &[f64]) -> Value {
     let slowdown = |(round, base): (&Round, &f64)| (round.ns_per_switch / base - 1.0) * 100.0;
     let slowdowns: Vec<f64> = rounds.iter().zip(unrecorded).map(slowdown).collect();

@@ -6,7 +6,7 @@ use crate::tools::{self, Round};
 use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 
-/// Rounds of both, in the order A B B A B A A B …: a drift of the machine meets both alike.
+/// Rounds of both, in the order A B B A B A A B …: a drift of the machine affects both equally.
 fn interleave(
     args: &Args,
     rounds: usize,
@@ -53,7 +53,7 @@ fn cpu_per_sample(round: &Round, period_us: u64) -> f64 {
     round.seen.cpu_ns as f64 / (round.seen.span * 1e6 / period_us as f64) / 1000.0
 }
 
-/// The usual run: 1 ms.
+/// The usual run: a period of 1 ms.
 pub fn one_millisecond(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (2, 3) } else { (15, 5) };
     println!(
@@ -71,7 +71,7 @@ pub fn one_millisecond(args: &Args) -> Result<Value, String> {
     ]))
 }
 
-/// A period that leaves little time.
+/// A period with little time to spare.
 pub fn twenty_microseconds(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (1, 2) } else { (3, 3) };
     println!(

@@ -19,7 +19,7 @@ fn punctual(program: &Path, place: &Path, arguments: &[&str]) -> Result<Output, 
     }
 }
 
-/// 64 threads at 100 µs, and the report of a bundle of a million samples.
+/// 64 threads at 100 µs, and the report of a bundle with a million samples.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let seconds = if args.quick { 5 } else { 60 };
@@ -40,7 +40,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         "64 threads at 100 µs for {seconds} s: {} samples, {} periods missed while late, {} lost",
         many.0, many.1, many.2
     );
-    // Two threads for 50 s make a million; a quick run makes do with what there is.
+    // Two threads for 50 s make a million; a quick run uses the existing bundle.
     let bundle = if args.quick { "many" } else { "million" };
     if !args.quick {
         punctual(&args.punctual, place.path(), &["run", "-q", "million.toml", "-o", "million"])?;

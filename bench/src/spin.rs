@@ -1,5 +1,5 @@
-//! Noise that a busy thread sees, beside oslat: gaps of 1 µs and more, on the same CPU with the
-//! same policy, interleaved.
+//! Noise seen by a busy thread, beside oslat: gaps of 1 µs and more, on the same CPU with the same
+//! policy, interleaved.
 
 use crate::Args;
 use crate::figures::median;
@@ -12,17 +12,17 @@ use std::time::Duration;
 /// Buckets of 1 µs that oslat keeps.
 const BUCKETS: &str = "100";
 
-/// What one round saw.
+/// The result of one round.
 #[derive(Clone, Copy)]
 pub struct Noise {
-    /// Gaps of 1 µs and more, a second.
+    /// Gaps of 1 µs and more, per second.
     pub gaps: f64,
-    /// Of those, 5 µs and more.
+    /// Those of 5 µs and more, per second.
     pub long: f64,
 }
 
-/// Gaps a second of both, round by round. Noise comes as it likes: the medians of many rounds are
-/// of one size, no more.
+/// Gaps per second of both, round by round. Noise is irregular: the medians of many rounds only
+/// have the same magnitude.
 pub fn measure(args: &Args) -> Result<Value, String> {
     if Command::new("oslat").arg("--help").output().is_err() {
         println!(
@@ -66,7 +66,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(json!([row("1 µs and more", |noise| noise.gaps), row("5 µs and more", |noise| noise.long)]))
 }
 
-/// What punctual sees in so many seconds.
+/// The gaps that punctual sees in this many seconds.
 pub fn punctual(program: &Path, bundle: &Path, seconds: u64) -> Result<Noise, String> {
     let cpu = tools::cpu()?.to_string();
     let mut command = Command::new(program);
@@ -90,7 +90,7 @@ pub fn punctual(program: &Path, bundle: &Path, seconds: u64) -> Result<Noise, St
     Ok(Noise { gaps: all / seconds as f64, long: (all - short as f64) / seconds as f64 })
 }
 
-/// oslat's bucket n holds the gaps from n − 1 to n µs; the last one all that are longer.
+/// oslat's bucket n holds the gaps from n − 1 to n µs; the last one holds all longer ones.
 pub fn oslat(json: &Path, seconds: u64) -> Result<Noise, String> {
     let cpu = tools::cpu()?.to_string();
     let mut command = Command::new("oslat");

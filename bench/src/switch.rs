@@ -1,4 +1,4 @@
-//! Context switches beside others' ways to count them: a bare ring in C, `perf bench sched pipe`,
+//! Context switches beside other ways to count them: a bare ring in C, `perf bench sched pipe`,
 //! hackbench; the same CPU and policy, interleaved.
 
 use crate::Args;
@@ -9,16 +9,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Hand-overs of a round of the others: well below the second in which real-time throttling
-/// strikes.
+/// Hand-overs per round of the others: well below the second after which real-time throttling
+/// begins.
 const SWITCHES: u64 = 200_000;
-/// A round of punctual, about as long.
+/// A round of punctual, about equally long.
 const ROUND_MS: u64 = 500;
 
-/// A way to switch, and what it is called.
+/// A way to switch, and its name.
 type Way<'a> = (&'static str, Box<dyn Fn(usize) -> Result<f64, String> + 'a>);
 
-/// ns a hand-over, round by round; hackbench's is the time of a message, of which several go before
+/// ns per hand-over, round by round; hackbench's is the time of a message, several of which precede
 /// a switch.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
@@ -85,7 +85,7 @@ fn has(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-/// ns a hand-over in a ring of two.
+/// ns per hand-over in a ring of two.
 pub fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
     let (duration, cpu, tasks) =
         (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("tasks={tasks}"));
@@ -124,7 +124,7 @@ pub fn pinned(words: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The number that stands before or after a word.
+/// The number before or after a word.
 fn number<'t>(mut words: impl Iterator<Item = &'t str>, after: &str) -> Option<f64> {
     words.find(|word| *word == after)?;
     words.next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! What `punctual measure syscall` adds to a bare loop in C: the same clock, the same call, the
-//! same CPU and policy, in interleaved rounds.
+//! The overhead of `punctual measure syscall` over a bare loop in C: the same clock, the same call,
+//! the same CPU and policy, in interleaved rounds.
 
 use crate::Args;
 use crate::figures::median;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// Turns of a round of the bare loop: well below the second in which real-time throttling strikes.
+/// Turns per round of the bare loop: well below the second after which real-time throttling begins.
 const TURNS: u64 = 3_000_000;
-/// A round of punctual, as long.
+/// A round of punctual, equally long.
 const ROUND_MS: u64 = 500;
 
-/// ns a turn and mean sample of both, round by round.
+/// ns per turn and mean sample of both, round by round.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let Some(bare) = tools::compiled("getpid", place.path()) else { return Ok(Value::Null) };
@@ -22,7 +22,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         for turn in 0..2 {
-            // A second's allowance for real-time tasks is used up by neither alone.
+            // Neither alone uses up a second's allowance for real-time tasks.
             std::thread::sleep(std::time::Duration::from_millis(500));
             match (round + turn) % 2 {
                 0 => ours.push(punctual(&args.punctual, &place.path().join(format!("{round}")))?),
@@ -50,7 +50,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(json!([row("a turn", |round| round.0), row("mean sample", |round| round.1)]))
 }
 
-/// ns a turn, and the mean sample.
+/// ns per turn, and the mean sample.
 pub fn punctual(program: &Path, bundle: &Path) -> Result<(f64, f64), String> {
     let (duration, cpu) = (format!("{ROUND_MS}ms"), tools::cpu()?.to_string());
     let mut command = Command::new(program);
@@ -75,7 +75,7 @@ pub fn punctual(program: &Path, bundle: &Path) -> Result<(f64, f64), String> {
     Ok((ROUND_MS as f64 * 1e6 / figure("count")?, figure("mean")?))
 }
 
-/// The same of the C program.
+/// The same for the C program.
 pub fn bare_loop(program: &Path) -> Result<(f64, f64), String> {
     let output =
         Command::new(program).args([TURNS.to_string(), tools::cpu()?.to_string()]).output();

@@ -1,5 +1,4 @@
-//! The two tools under the same orders: one thread, one CPU, SCHED_FIFO 80, one period, one
-//! duration.
+//! Both tools with the same settings: one thread, one CPU, SCHED_FIFO 80, one period, one duration.
 
 use crate::process::{Seen, watch};
 use serde_json::Value;
@@ -18,11 +17,11 @@ pub struct Round {
     pub samples: u64,
     /// Periods without a sample.
     pub missed: u64,
-    /// What was seen from outside.
+    /// Observations from outside.
     pub seen: Seen,
 }
 
-/// Whether cyclictest can be run; says what is lacking if not.
+/// Whether cyclictest can be run; reports if it is missing.
 pub fn has_cyclictest() -> bool {
     let found = Command::new("cyclictest").arg("--help").output().is_ok();
     if !found {
@@ -31,7 +30,7 @@ pub fn has_cyclictest() -> bool {
     found
 }
 
-/// A program of `bench/c`, in this directory; says what is lacking if it cannot be made.
+/// A program of `bench/c`, compiled in this directory; reports what is missing if that fails.
 pub fn compiled(name: &str, place: &Path) -> Option<PathBuf> {
     let program = place.join(name);
     let source = format!("{}/c/{name}.c", env!("CARGO_MANIFEST_DIR"));
@@ -44,7 +43,7 @@ pub fn compiled(name: &str, place: &Path) -> Option<PathBuf> {
     is_built.then_some(program)
 }
 
-/// The last CPU that is online.
+/// The last online CPU.
 pub fn cpu() -> Result<usize, String> {
     let online =
         std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|e| e.to_string())?;
@@ -98,7 +97,7 @@ pub fn punctual(program: &Path, period_us: u64, seconds: u64) -> Result<Round, S
     })
 }
 
-/// One round of cyclictest, with its histogram of 1 ms, as punctual has one by default.
+/// One round of cyclictest, with a histogram of 1 ms, punctual's default.
 pub fn cyclictest(period_us: u64, seconds: u64) -> Result<Round, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let json = place.path().join("out.json");
@@ -135,8 +134,8 @@ pub fn bins(json: &[u8]) -> Result<Vec<(u64, u64)>, String> {
     Ok(bins)
 }
 
-/// Seconds of CPU of all children that have ended, and theirs (fields 16 and 17 of
-/// proc_pid_stat(5), in ticks of which Linux shows programs 100 a second).
+/// Seconds of CPU of all ended children and their children (fields 16 and 17 of proc_pid_stat(5),
+/// in ticks, of which Linux reports 100 per second).
 pub fn cpu_of_children() -> Result<f64, String> {
     let stat = std::fs::read_to_string("/proc/self/stat")
         .map_err(|why| format!("/proc/self/stat: {why}"))?;

@@ -1,5 +1,5 @@
-//! The indirect cost of a switch beside an independent C program: how much longer going through a
-//! working set takes after it.
+//! The indirect cost of a switch beside an independent C program: the additional time of a walk
+//! through a working set after it.
 
 use crate::Args;
 use crate::tools;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const SIZES: [u64; 3] = [256 << 10, 1 << 20, 4 << 20];
 
-/// Both for each size, in turn; ns.
+/// Both programs for each size, in turn; ns.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let Some(program) = tools::compiled("working_set", place.path()) else {
@@ -37,7 +37,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     Ok(json!({"unit": "ns", "independent columns": columns, "rows": rows}))
 }
 
-/// After a switch, alone, the difference, and the borders of its quarters.
+/// After a switch, alone, the difference, and its quartiles.
 pub fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
     let arguments = [size.to_string(), tools::cpu()?.to_string(), "200".to_owned()];
     let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Results on disk: by machine and commit, as JSON with every round and as a table to read.
+//! Results on disk: by machine and commit, as JSON with every round and as a readable table.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What bears on the figures. No host name.
+/// The properties of the machine that affect the figures. No host name.
 pub fn machine() -> Value {
     let guest = line_of("/proc/cpuinfo", "flags")
         .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
@@ -28,7 +28,7 @@ pub fn machine() -> Value {
     })
 }
 
-/// Letters, digits and dashes alone.
+/// Only letters, digits and dashes.
 fn file_name(text: &str) -> String {
     let plain: String = text
         .chars()
@@ -121,7 +121,7 @@ fn table(results: &Value) -> String {
     text
 }
 
-/// What building takes, and the largest parts of each program.
+/// The cost of building, and the largest parts of each program.
 fn build(results: &Value) -> String {
     let Some(builds) = results.as_array() else { return String::new() };
     let head = "\n## build\n\n| | s of CPU | s | crates | MB |\n|---|---|---|---|---|\n";
@@ -155,12 +155,12 @@ fn build(results: &Value) -> String {
     text
 }
 
-/// The system call beside a bare loop.
+/// The system call compared with a bare loop.
 fn syscall(results: &Value) -> String {
     results.as_array().map_or(String::new(), |rows| bare("getpid", rows))
 }
 
-/// Memory from the heap beside a bare loop.
+/// Memory from the heap compared with a bare loop.
 fn heap(results: &Value) -> String {
     let sizes = results.as_array().into_iter().flatten();
     sizes
@@ -173,7 +173,7 @@ fn heap(results: &Value) -> String {
         .collect()
 }
 
-/// A table of what stands beside a bare loop.
+/// A table of figures compared with a bare loop.
 fn bare(what: &str, rows: &[Value]) -> String {
     let mut text = format!(
         "\n## {what} beside a bare loop in C (ns)\n\n| | punctual | bare | ratio \
@@ -192,7 +192,7 @@ fn bare(what: &str, rows: &[Value]) -> String {
     text
 }
 
-/// Timer latency while something is kept to explain it with.
+/// Timer latency while data is kept to explain it.
 fn disturbance(results: &Value) -> String {
     let Some(rows) = results.as_array() else { return String::new() };
     let mut text = "\n## disturbance of timer latency\n\n| way | p50, µs | added | ratio | p99.9, \
@@ -214,7 +214,7 @@ fn disturbance(results: &Value) -> String {
     text
 }
 
-/// The same of an independent process, beside which it is switched on and off.
+/// The same for an independent process beside which it is enabled and disabled.
 fn disturbance_beside(title: &str, results: &Value) -> String {
     let Some(rows) = results.as_array() else { return String::new() };
     let mut text = format!(
@@ -328,7 +328,7 @@ fn points(results: &Value) -> String {
     text
 }
 
-/// A number with as many digits as mean something.
+/// A number with its significant digits.
 fn cell(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
@@ -358,7 +358,7 @@ mod tests {
         assert!(text.contains("| demo | 210 | 132 | 103 | 38.80 |\n"), "{text}");
         assert!(text.contains("of `demo` by sections, MB of 38.80:\n\n- .text: 20.00\n"), "{text}");
         assert!(text.contains("by crates, MB of 38.80:\n\n- core: 5.00\n"), "{text}");
-        // Of parts that were not asked for there is not even a title.
+        // Parts that were not requested have not even a title.
         assert!(!text.contains("## scale") && !text.contains("## cost"), "{text}");
     }
 

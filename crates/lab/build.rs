@@ -1,5 +1,5 @@
-//! Compiles QEMU's plugin for the exact explanation, and packs it. Where it cannot be compiled for
-//! the target it is empty, and the explanation says so.
+//! Compiles QEMU's plugin for the exact explanation, and packs it. If it cannot be compiled for the
+//! target it is empty, and the explanation reports that.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ fn main() {
     fs::write(out.join("exact.so.z"), packed).expect("OUT_DIR is writable");
 }
 
-/// With the C compiler for programs of the machine, whatever punctual itself is linked with: QEMU
-/// loads it.
+/// Compiles with the C compiler for programs of the machine, independent of punctual's own linking:
+/// QEMU loads the library.
 fn compiled(library: &Path) -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=PUNCTUAL_HEAP_CC");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").map_err(|why| why.to_string())?;

@@ -1,6 +1,6 @@
-//! Compiles the loop of the workload `heap`: into this library, and as a program that is linked
-//! dynamically, so that it meets the machine's own allocator. The program is carried along
-//! compressed; where none can be linked for the target it is empty, and the workload says so.
+//! Compiles the loop of the workload `heap`: into this library, and as a dynamically linked program
+//! that uses the machine's own allocator. The program is embedded compressed; if it cannot be
+//! linked for the target it is empty, and the workload reports that.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ fn main() {
     fs::write(out.join("heap.z"), packed).expect("OUT_DIR is writable");
 }
 
-/// With the C compiler for programs of the machine: that of the target's architecture with glibc,
-/// whatever punctual itself is linked with.
+/// Links with the C compiler for programs of the machine: that of the target's architecture with
+/// glibc, whatever punctual itself is linked with.
 fn linked(program: &Path) -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=PUNCTUAL_HEAP_CC");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").map_err(|why| why.to_string())?;

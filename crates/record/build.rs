@@ -1,4 +1,4 @@
-//! Compiles the BPF programs with clang, and makes the Rust side of bpf/wire.h.
+//! Compiles the BPF programs with clang, and generates the Rust side of bpf/wire.h.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,11 +19,11 @@ const PROGRAMS: [&str; 11] = [
     "attach",
     "cpus",
 ];
-/// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled
-/// costs no instruction.
+/// Compiled again with -DFLIGHT, as `NAME_flight`: conditions known at compile time cost no
+/// instruction.
 const FLIGHT: [&str; 2] = ["events", "raw"];
-/// Objects of targets that BPF programs were not written for hold nothing, and the recorder says
-/// so; so do all without the feature `bpf`.
+/// Objects for unsupported targets are empty, and the recorder reports that; so are all without the
+/// feature `bpf`.
 const ARCHITECTURES: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
 
 fn main() {
@@ -71,7 +71,7 @@ fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &P
         "-Wextra",
         "-Werror",
     ]);
-    // What a header offers and one program does not use.
+    // Parts of a header that one program does not use.
     command.args(["-Wno-unused-variable", "-Wno-unused-function"]);
     command
         .args(define)
@@ -93,10 +93,10 @@ fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &P
     }
 }
 
-/// Type, name, and how many of them.
+/// Type, name and count.
 type Field = (String, String, usize);
 
-/// `#define WIRE_X 1` becomes a constant, `struct wire_x` a type that is read from and written to
+/// `#define WIRE_X 1` becomes a constant, `struct wire_x` a type with conversions from and to
 /// bytes.
 fn rust_of(header: &str) -> String {
     let mut rust = String::new();

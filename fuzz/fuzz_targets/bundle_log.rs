@@ -1,5 +1,5 @@
-//! Random bytes as the log of a series and as its checkpoint; as the payload of one sound block of
-//! a log and of one sound frame of a checkpoint, since no mutation meets a checksum; and, when they
+//! Random bytes as the log of a series and as its checkpoint; as the payload of one valid block of
+//! a log and of one valid frame of a checkpoint, since no mutation finds a checksum; and, if they
 //! begin with a brace, as the state of a series.
 use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::checkpoint;
@@ -26,7 +26,7 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// A log of one block that its checksum fits.
+/// A log of one block with a valid checksum.
 fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&[kind]);
@@ -45,7 +45,7 @@ fn log(bytes: &[u8]) {
     let Ok(log) = decode(bytes) else { return };
     assert!(log.torn_bytes <= bytes.len() as u64);
     let _ = (Timeline::of_samples(&log.samples, 100), Timeline::of_windows(&log.windows, 100));
-    // What was read is written and read again as the same.
+    // The data is written and read again as the same.
     let mut again = MAGIC.to_vec();
     encode_samples(&mut again, &log.samples);
     log.windows.iter().for_each(|window| encode_window(&mut again, window));
@@ -53,7 +53,7 @@ fn log(bytes: &[u8]) {
     assert_eq!((back.samples, back.windows, back.torn_bytes), (log.samples, log.windows, 0));
 }
 
-/// A checkpoint of one frame that its checksum fits.
+/// A checkpoint of one frame with a valid checksum.
 fn frame(payload: &[u8]) -> Vec<u8> {
     let head =
         [[7, 0, 0, 0, 0, 0, 0, 0].as_slice(), &(payload.len() as u32).to_le_bytes()].concat();
@@ -63,7 +63,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
     [checkpoint::MAGIC.as_slice(), &head, &crc.finalize().to_le_bytes(), payload].concat()
 }
 
-/// No figure made of what was believed panics, and it is written and read again.
+/// No figure computed from accepted data panics, and the data can be written and read again.
 fn use_state(state: &State) {
     let distribution = Distribution::of(&state.data);
     let _ = (
@@ -79,7 +79,7 @@ fn use_state(state: &State) {
         .expect("a state that was just written");
     let (mut frame, mut again) = (Vec::new(), Vec::new());
     checkpoint::encode(&mut frame, 0, state);
-    // A frame larger than the first slots is not looked for at the beginning of a file.
+    // A frame larger than the first slots is not searched at the beginning of a file.
     if frame.len() <= 8_192 {
         let back = checkpoint::decode(&frame).expect("a frame that was just written");
         checkpoint::encode(&mut again, 0, &back);

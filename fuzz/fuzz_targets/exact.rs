@@ -1,4 +1,4 @@
-//! What QEMU's plugin might write: whatever it is, own instructions add up and parts have no gap.
+//! Arbitrary output of QEMU's plugin: own instructions add up and parts have no gap.
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::dump::Dump;
 use punctual_analyze::exact::programs::{Code, Program};

@@ -1,4 +1,4 @@
-//! Records as a kernel might write them, explained: parts that add up, each proven or unknown.
+//! Records as a kernel might write them, explained: parts add up, each is proven or unknown.
 use punctual_analyze::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;

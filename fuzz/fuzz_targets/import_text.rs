@@ -1,4 +1,4 @@
-//! Random bytes as the text of each tool, which its content names.
+//! Random bytes as the text of each tool, detected by its content.
 use punctual_bundle::import::{ImportOptions, Tool, check};
 
 pub fn fuzz(bytes: &[u8]) {

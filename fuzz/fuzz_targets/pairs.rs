@@ -1,4 +1,4 @@
-//! Random test points matched by every rule, against a model that looks through all of them for
+//! Random test points matched by every rule, compared with a model that searches all of them for
 //! each match.
 use punctual_analyze::pairs::{By, Matcher, Rule, Seen};
 use punctual_core::{MonotonicNs, Tid};
@@ -26,7 +26,7 @@ pub fn fuzz(bytes: &[u8]) {
     assert_eq!(matcher.unmatched_to + found.len() as u64, count(true));
 }
 
-/// Two bytes are a point: which end, of which thread, CPU and value.
+/// Two bytes are a point: the end, the thread, CPU and value.
 fn point((place, bytes): (usize, &[u8])) -> (bool, Seen) {
     let (what, value) = (bytes[0], bytes[1]);
     let value = (value & 1 == 0).then_some(i64::from(value >> 4));

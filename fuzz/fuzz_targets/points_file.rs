@@ -1,6 +1,6 @@
-//! Random bytes as the file of a process's test points, under a control page that is sound where
-//! the first byte says so. Whatever it is, it is read to the end, gives no event that its counts do
-//! not know, and no instant outside of what the clock covers.
+//! Random bytes as the file of a process's test points, with a valid control page if the first byte
+//! selects it. Any input is read to the end, gives only events that its counts include, and no
+//! instant outside of the clock's range.
 use punctual_core::EventKind;
 use punctual_points::{Clock, read_whole};
 use punctual_testpoint::counter::Pair;
@@ -27,8 +27,8 @@ pub fn fuzz(bytes: &[u8]) {
     let Some((&kind, bytes)) = bytes.split_first() else { return };
     let mut file = bytes.to_vec();
     if kind & 1 == 1 && bytes.len() >= 256 {
-        // Rings at their place: what follows the control page in the input goes to where they
-        // begin, or mutations would never get there.
+        // Rings at their place: the input after the control page is moved to their beginning, which
+        // mutations would never reach.
         file = vec![0; RINGS_AT as usize + 65_536];
         let (control, rings) = bytes.split_at(256);
         file[..256].copy_from_slice(control);
@@ -40,7 +40,7 @@ pub fn fuzz(bytes: &[u8]) {
         file[28..32].copy_from_slice(&(if kind & 2 == 2 { here } else { 3 }).to_ne_bytes());
         file[72..76].copy_from_slice(&1_024_u32.to_ne_bytes());
         if kind & 4 == 4 {
-            // Slots that say they are whole.
+            // Slots marked as complete.
             let first = RINGS_AT as usize + 4_096;
             for (position, slot) in file[first..].chunks_exact_mut(32).enumerate() {
                 slot[12..16].copy_from_slice(&(position as u32 + 1).to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Random bytes as a segment of a recording, as the payload of a sound block, and, when they begin
+//! Random bytes as a segment of a recording, as the payload of a valid block, and, if they begin
 //! with a brace, as its document.
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{Block, Encoding, RecordingWriter};
@@ -16,7 +16,7 @@ pub fn fuzz(bytes: &[u8]) {
     let document = read(&place);
     let _ = fs::remove_dir_all(&directory);
     if let Some(document) = document.filter(|_| !bytes.starts_with(b"{")) {
-        // The same bytes as what a sound block says of itself and holds.
+        // The same bytes as the header and content of a valid block.
         let number = |at: usize| bytes.get(at).copied().unwrap_or_default();
         let block = Block {
             source: number(0).into(),

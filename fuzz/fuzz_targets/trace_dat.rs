@@ -1,4 +1,4 @@
-//! Random bytes as trace.dat: every event comes in the order of time.
+//! Random bytes as trace.dat: every event comes in time order.
 use punctual_traces::{Trace, TraceFormat};
 use std::io::Cursor;
 

@@ -1,5 +1,5 @@
-//! Random bytes as text of ftrace: every event comes in the order of time, and a loss behind them
-//! is never overlooked.
+//! Random bytes as text of ftrace: every event comes in time order, and a loss behind them is never
+//! missed.
 use punctual_traces::{Trace, TraceFormat};
 use std::io::Cursor;
 

@@ -1,5 +1,5 @@
-//! Random bytes as a window, as the head and the records of a sound one, and, when they begin with
-//! a brace, as the document of windows.
+//! Random bytes as a window, as the head and the records of a valid one, and, if they begin with a
+//! brace, as the document of windows.
 use punctual_bundle::Windows;
 use punctual_bundle::windows::WindowHead;
 use punctual_record::wire;
@@ -7,7 +7,7 @@ use std::fs;
 
 pub fn fuzz(bytes: &[u8]) {
     look(bytes);
-    // With the checksums and lengths that fit: what is behind them is looked at too.
+    // With valid checksums and lengths: the content behind them is examined, too.
     let half = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let (head, records) = bytes.split_at(half);
     let mut sound = b"PNCTWIN1".to_vec();

@@ -1,4 +1,4 @@
-//! Random bytes as records on the wire: all are accounted for, and what is read can be written and
+//! Random bytes as records on the wire: all are accounted for, and read records can be written and
 //! read again.
 use punctual_record::wire;
 

@@ -1,5 +1,5 @@
-//! Anything as an experiment file: read, resolved, described, written as TOML, and read back to the
-//! same plan.
+//! Anything as an experiment file: parsed, resolved, described, written as TOML, and parsed again
+//! as the same plan.
 //!
 //! The fuzz targets run this with random bytes, and crates/plan/tests/crashers.rs with every input
 //! that once broke it.
@@ -8,7 +8,7 @@ use punctual_core::CpuSet;
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, load_and_resolve};
 use std::path::{Path, PathBuf};
 
-/// Panics where the promises of punctual-plan do not hold for a file of this name and content.
+/// Panics if the guarantees of punctual-plan do not hold for a file of this name and content.
 pub fn check(path: &str, bytes: &[u8]) {
     for allow_unknown in [false, true] {
         check_with(path, bytes, &LoadOptions { allow_unknown }, allow_unknown);
@@ -33,7 +33,7 @@ fn check_with(path: &str, bytes: &[u8], options: &LoadOptions, force: bool) {
         if toml.len() > MAX_FILE_BYTES {
             continue;
         }
-        // The name comes from the file's where the file does not say: the same stem again.
+        // The file's name determines the default name: the same stem again.
         let again = load_and_resolve(
             &Path::new(path).with_extension("toml"),
             toml.as_bytes(),
@@ -47,7 +47,7 @@ fn check_with(path: &str, bytes: &[u8], options: &LoadOptions, force: bool) {
     }
 }
 
-/// A system that has what experiments like to name.
+/// A system with the usual names of experiments.
 fn context(force: bool) -> ResolveContext<'static> {
     let cpus = |list: &str| list.parse::<CpuSet>().unwrap_or_default();
     ResolveContext {

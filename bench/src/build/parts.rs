@@ -1,4 +1,4 @@
-//! What a program consists of: its sections, and the code and data of each crate by its symbols.
+//! The parts of a program: its sections, and the code and data of each crate by its symbols.
 
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
@@ -36,8 +36,8 @@ fn sections(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::Pa
     Ok(sizes)
 }
 
-/// Code and data that have symbols, by the crate that the symbol's name begins with: of a generic
-/// function, the crate that wrote it.
+/// Code and data with symbols, by the crate in the symbol's name: for a generic function, the crate
+/// that defines it.
 fn crates(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
     let mut sizes = BTreeMap::new();
     let Some((symbols, names)) = file.symbol_table()? else { return Ok(sizes) };
@@ -60,7 +60,7 @@ fn crate_of(symbol: &str) -> String {
     let first = |path: &str| {
         path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned()
     };
-    // Of a type without a path, as `T` or `u64`, the trait has one: `<T as
+    // A type without a path, such as `T` or `u64`, belongs to the trait's crate: `<T as
     // alloc::string::ToString>::to_string`.
     let of_trait = path.split_once(" as ").filter(|(own, _)| !own.contains("::"));
     first(of_trait.map_or(path, |(_, of_trait)| of_trait))

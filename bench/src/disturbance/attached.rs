@@ -1,4 +1,4 @@
-//! What it does to a program to be attached to: `punctual attach` beside what others use to see its
+//! The effect of being attached on a program: `punctual attach` beside other tools that show its
 //! system calls and its waits for a CPU. The program is a process that measures its own timer.
 
 use super::beside::{Running, compare, start};
@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Until the slowest of them has begun.
+/// The time until the slowest of them has begun.
 const STARTED: Duration = Duration::from_millis(1_500);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const WAYS: [(Way, &str); 6] = [
     (Way::Lttng, "LTTng, system calls and switches"),
 ];
 
-/// One at a time: sessions of LTTng live in a daemon.
+/// One at a time: sessions of LTTng are in a daemon.
 const LTTNG: &str = "lttng create punctual-bench --output=out && lttng enable-event --kernel \
                      --syscall --all && lttng enable-event --kernel sched_switch,sched_waking && \
                      lttng start && trap 'lttng destroy punctual-bench' INT && sleep infinity";
@@ -57,7 +57,7 @@ impl Way {
         }
     }
 
-    /// Says what is lacking.
+    /// Whether it is possible; reports what is missing.
     fn is_possible(self) -> bool {
         let (program, question, lacks) = match self {
             Way::Attach | Way::Explain => return true,
@@ -75,13 +75,13 @@ impl Way {
     }
 }
 
-/// A tool that is attached, with the directory that it writes to.
+/// An attached tool, with its output directory.
 struct Beside {
     _program: Running,
     _place: TempDir,
 }
 
-/// By how much percentiles of the program's own figures rise.
+/// The increase of percentiles of the program's own figures.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| way.is_possible()).collect();
     compare(args, "a program that is attached to", &ways, |program, target, way| {

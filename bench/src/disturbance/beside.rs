@@ -1,7 +1,7 @@
-//! The same as an independent thread feels it: one process measures from the beginning to the end,
-//! and beside it each way is switched on and off, a second each. Processes that measure one after
-//! the other differ by a microsecond or two among themselves, which is more than what is asked for;
-//! one process differs from itself by less.
+//! The effect on an independent thread: one process measures from beginning to end, and beside it
+//! each way is enabled and disabled, for a second each. Processes that measure one after the other
+//! differ by a microsecond or two, which is more than the effect; one process differs less from
+//! itself.
 
 use super::{Instance, NEVER_BREAKS, WAYS, Way, possible};
 use crate::Args;
@@ -19,40 +19,41 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Until a program that was started measures, and its start is over.
+/// The time until a started program measures, after its start-up.
 const STARTED: Duration = Duration::from_millis(700);
-/// After everything was switched on or off.
+/// The time after everything was enabled or disabled.
 const SETTLED: Duration = Duration::from_millis(100);
 const RESAMPLED: usize = 999;
 const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// From an instant of CLOCK_MONOTONIC to another, ns.
+/// Two instants of CLOCK_MONOTONIC, ns.
 type Window = (i64, i64);
 
-/// A way in one round: while nothing is kept, and then while something is.
+/// A way in one round: without, then with data being kept.
 struct Turn {
     way: usize,
     off: Window,
     on: Window,
 }
 
-/// What the measuring process says of a turn, ns.
+/// The measuring process's figures for a turn, ns.
 struct Seen {
-    /// Of the windows before and after.
+    /// From the windows before and after.
     off: Vec<i64>,
     on: Vec<i64>,
-    /// By how much each percentile differs from the mean of both neighbours'.
+    /// The difference of each percentile from the mean of both neighbours'.
     added: [f64; 3],
 }
 
-/// By how much percentiles of an independent thread rise, with what 95 % of resampled rounds say.
+/// The increase of percentiles of an independent thread, with the 95 % interval of resampled
+/// rounds.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
     compare(args, "an independent process", &ways, |program, _, way| Kept::switch_on(program, way))
 }
 
-/// The same of any ways: `switch_on` begins one beside the measuring process, by the program that
-/// is compared and that process's id, until what it returns is dropped.
+/// The same for any ways: `switch_on` starts one beside the measuring process, given the compared
+/// program and that process's id; it ends when the returned value is dropped.
 pub(super) fn compare<W: Copy, K>(
     args: &Args,
     whose: &str,
@@ -102,7 +103,7 @@ fn window(length: Duration) -> Window {
     (from.0, monotonic().0)
 }
 
-/// A program that is interrupted, and waited for, when it is dropped.
+/// A program that is interrupted, and awaited, when it is dropped.
 pub(super) struct Running(Child);
 
 impl Drop for Running {
@@ -117,7 +118,7 @@ pub(super) fn start(command: &mut Command) -> Result<Running, String> {
     command.spawn().map(Running).map_err(|why| format!("{command:?}: {why}"))
 }
 
-/// `punctual run` of one timer that keeps nothing but its samples.
+/// `punctual run` of one timer that keeps only its samples.
 struct Measuring<'p> {
     program: &'p Path,
     running: Running,
@@ -139,7 +140,7 @@ impl Measuring<'_> {
         Ok(Measuring { program, running, place })
     }
 
-    /// When each sample was due, and its latency: in the order of time.
+    /// The due time and the latency of each sample, in time order.
     fn end(self) -> Result<Vec<(i64, i64)>, String> {
         drop(self.running);
         let mut export = Command::new(self.program);
@@ -175,8 +176,8 @@ fn punctual(
     start(Command::new(program).args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place))
 }
 
-/// What is kept beside, until it is dropped. Who keeps it measures too, ten times a second and with
-/// less priority: so seldom that it is not in the way.
+/// Data kept beside, until it is dropped. Its process measures too, ten times per second and with
+/// lower priority: too rarely to disturb.
 struct Kept {
     _program: Option<Running>,
     _instance: Option<Instance>,
@@ -209,7 +210,7 @@ fn cyclictest(more: &[&str]) -> Result<Running, String> {
     )
 }
 
-/// The latencies of the samples that were due in a window.
+/// The latencies of the samples due in a window.
 fn within(samples: &[(i64, i64)], (from, to): Window) -> Vec<i64> {
     let [begin, end] = [from, to].map(|at| samples.partition_point(|(due, _)| *due < at));
     samples[begin..end.max(begin)].iter().map(|(_, latency)| *latency).collect()
@@ -234,8 +235,8 @@ fn seen(samples: &[(i64, i64)], turn: &Turn, after: Window) -> Seen {
     Seen { off: [before, after].concat(), on, added }
 }
 
-/// Percentiles that a second supports: the median of all turns. The rarest one: of all turns
-/// together.
+/// Percentiles that one second supports: the median over all turns. The rarest one: over the
+/// samples of all turns together.
 fn added(turns: &[&Seen], place: usize) -> f64 {
     if place < 3 {
         return median(&turns.iter().map(|turn| turn.added[place]).collect::<Vec<_>>());
@@ -249,7 +250,7 @@ fn added(turns: &[&Seen], place: usize) -> f64 {
     pooled(|turn| &turn.on) - pooled(|turn| &turn.off)
 }
 
-/// A statistic of the turns, and what 95 % of resampled turns say of it (percentile bootstrap; the
+/// A statistic of the turns, with the 95 % interval of resampled turns (percentile bootstrap; the
 /// turns are a second or more apart).
 fn with_interval(turns: &[&Seen], statistic: impl Fn(&[&Seen]) -> f64) -> [f64; 3] {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_added_is_told_apart_from_a_drift() {
-        // Latencies drift by 1 ns a sample; what is kept adds 5 µs.
+        // Latencies drift by 1 ns per sample; keeping data adds 5 µs.
         let latency = |n: i64| 20_000 + n + if (200..300).contains(&n) { 5_000 } else { 0 };
         let samples: Vec<(i64, i64)> = (0..500).map(|n| (n, latency(n))).collect();
         let seen = seen(&samples, &Turn { way: 0, off: (0, 100), on: (200, 300) }, (400, 500));

@@ -1,4 +1,4 @@
-//! The figures of one round of each tool, as it prints them.
+//! The figures of one round of each tool, parsed from its output.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub fn punctual(json: &[u8]) -> Result<Figures, String> {
     let summary: Value = serde_json::from_slice(json).map_err(|e| e.to_string())?;
     let series = &summary["phases"][0]["series"][0];
     let percentiles = &series["percentiles"];
-    // A short round supports no p99.9; its p99 stands in.
+    // A short round supports no p99.9; its p99 is used instead.
     let rare = percentiles["99.9"]
         .as_f64()
         .or(percentiles["99"].as_f64())
@@ -40,8 +40,8 @@ pub fn cyclictest(json: &[u8]) -> Result<Figures, String> {
 }
 
 /// The text of `rtla timerlat hist -n` of one CPU: an index in ns and a column for each place where
-/// time is read, of which the last is the thread's: `Usr` (back in user mode) where there is one,
-/// else `Thr`.
+/// time is read, of which the last is the thread's: `Usr` (back in user mode) if present, else
+/// `Thr`.
 pub fn rtla(text: &str) -> Result<Figures, String> {
     let columns =
         text.lines().find_map(|line| line.strip_prefix("Index")).ok_or("no histogram of rtla's")?;
@@ -96,7 +96,7 @@ fn of_bins(bins: &[(u64, u64)], all: u64) -> Result<Figures, String> {
 mod tests {
     use super::*;
 
-    /// As rtla 6.12 prints it.
+    /// The output of rtla 6.12.
     const RTLA: &str = "# RTLA timerlat histogram\n# Time unit is nanoseconds (ns)\n# Duration:   \
                         0 00:00:03\nIndex   IRQ-000   Thr-000   Usr-000\n24000         3         \
                         0         0\n31008         0         2         1\n40000         0         \

@@ -1,4 +1,4 @@
-//! The page of them: the table between two marks is written anew.
+//! The page of the peers: rewrites the table between two marks.
 
 use serde_json::Value;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- From ./x bench --only peers --page docs/notes/peers.md. -->\n";
 const END: &str = "<!-- The end of what is made by it. -->\n";
 
-/// Puts the results into the page.
+/// Inserts the results into the page.
 pub fn write(path: &Path, machine: &Value, results: &Value) -> Result<(), String> {
     let failed = |why: std::io::Error| format!("{}: {why}", path.display());
     let text = fs::read_to_string(path).map_err(failed)?;
@@ -22,7 +22,7 @@ fn with_table(page: &str, table: &str) -> Option<String> {
     Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }
 
-/// A figure with the digits that mean something.
+/// A figure with its significant digits.
 fn cell(value: &Value) -> String {
     match value.as_f64() {
         Some(number) if number >= 1_000.0 => format!("{number:.0}"),

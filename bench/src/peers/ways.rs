@@ -1,4 +1,4 @@
-//! The pairs: how each program is run, and what of its output is the figure.
+//! The pairs: how each program is run, and how its output is parsed.
 
 use super::Peer;
 use crate::{Args, heap, spin, switch, syscall, tools, working_set};
@@ -8,21 +8,21 @@ use std::process::Command;
 
 /// A round of a second or less.
 const ROUND: &str = "500ms";
-/// Seconds of a round where latencies are sampled at 1 ms.
+/// Seconds per round if latencies are sampled at 1 ms.
 const SECONDS: u64 = 2;
 const MS: u64 = 1_000;
-/// Calls of a round of perf bench.
+/// Calls per round of perf bench.
 const CALLS: u64 = 1_000_000;
-/// The working set, in bytes, and the heap's block with the turns of a round.
+/// The working set, in bytes, and the heap's block with the turns per round.
 const SET: u64 = 256 << 10;
 const BLOCK: (u64, u64) = (1 << 20, 100_000);
-/// Contending threads, and the terms of a round of theirs.
+/// Contending threads, and the terms per round.
 const THREADS: usize = 2;
 const TERMS: &str = "4000";
-/// Records that are forced to the disk in a round.
+/// Records forced to the disk per round.
 const RECORDS: &str = "40";
 
-/// Those that run here; what is missing is reported.
+/// The peers that run here; missing ones are reported.
 pub fn all<'p>(args: &'p Args, place: &'p Path) -> Result<Vec<Peer<'p>>, String> {
     let mut all = Vec::new();
     let punctual = args.punctual.as_path();
@@ -106,7 +106,7 @@ pub fn all<'p>(args: &'p Args, place: &'p Path) -> Result<Vec<Peer<'p>>, String>
     Ok(all)
 }
 
-/// Beside C programs of our own: `bench/c`.
+/// Compared with C programs of our own: `bench/c`.
 fn own<'p>(all: &mut Vec<Peer<'p>>, punctual: &'p Path, place: &'p Path) -> Result<(), String> {
     let sources = ["getpid", "heap", "working_set", "mutex", "fsync"];
     let built: Option<Vec<_>> =
@@ -151,7 +151,7 @@ fn own<'p>(all: &mut Vec<Peer<'p>>, punctual: &'p Path, place: &'p Path) -> Resu
             let row = working_set::punctual(punctual, &bundle("walks", round), SET)?;
             let numbers: Vec<f64> =
                 row.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-            // Its size, the switch and the number of pairs stand before.
+            // Its size, the switch and the number of pairs come before.
             numbers.get(3..5).map(<[f64]>::to_vec).ok_or(format!("a row is {row}"))
         }),
         theirs: Box::new(move |_| {
@@ -167,7 +167,7 @@ fn own<'p>(all: &mut Vec<Peer<'p>>, punctual: &'p Path, place: &'p Path) -> Resu
             let cpus = std::thread::available_parallelism().map_or(1, usize::from).to_string();
             let arguments = [&THREADS.to_string(), &cpus, TERMS, "200"];
             let found = numbers(Command::new(&mutex).args(arguments), 3)?;
-            // Its second counts from before the lock is requested.
+            // Its second figure counts from before the request for the lock.
             Ok(vec![found[0], found[2]])
         }),
     });
@@ -215,7 +215,7 @@ fn number(of: &Value, name: &str) -> Result<f64, String> {
     of[name].as_f64().ok_or_else(|| format!("no {name} in the summary"))
 }
 
-/// A figure of the series whose name ends like this.
+/// A figure of the series whose name has this suffix.
 fn of_series(phase: &Value, name: &str, figure: &str) -> Result<f64, String> {
     let is = |series: &&Value| {
         series["name"].as_str().is_some_and(|own| own.rsplit('/').next() == Some(name))
@@ -224,7 +224,7 @@ fn of_series(phase: &Value, name: &str, figure: &str) -> Result<f64, String> {
     number(series.ok_or_else(|| format!("no series {name} in the summary"))?, figure)
 }
 
-/// Of all waits of all threads: the mean, the most overtakings, and the longest run.
+/// Over all waits of all threads: the mean, the most overtakings, and the longest run.
 fn contended(program: &Path, bundle: &Path) -> Result<Vec<f64>, String> {
     let (threads, terms) = (format!("threads={THREADS}"), format!("terms={TERMS}"));
     let phase = run_measure(program, "mutex", &[&threads, &terms], ROUND, bundle)?;
@@ -250,7 +250,7 @@ fn cyclic() -> Result<f64, String> {
     command.args(["--cyclic-method", "clock_ns", "--cyclic-sleep", "1000000"]);
     command.args(["--taskset", &cpu, "--timeout", &seconds]);
     let output = command.output().map_err(|why| format!("stress-ng: {why}"))?;
-    // By version it writes to either.
+    // Depending on its version it writes to either.
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let median = text.split_once("50.00%:").and_then(|(_, rest)| rest.split_whitespace().next());
     median.and_then(|word| word.parse().ok()).ok_or_else(|| format!("stress-ng said {text}"))

@@ -1,4 +1,4 @@
-//! Pairs of threads that hand a byte to and fro through pipes, each pair on a CPU of its own: every
+//! Pairs of threads that pass a byte to and fro through pipes, each pair on its own CPU: every
 //! hand-over is a context switch.
 
 use punctual_core::{CpuSet, Policy, Priority};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One pair a CPU, but for the last, which is left to the recorders.
+/// One pair per CPU, except the last, which is left to the recorders.
 pub fn pairs() -> Result<usize, String> {
     match thread::available_parallelism().map_err(|e| e.to_string())?.get() {
         1 => Err("a recorder needs a CPU beside the recorded one".to_owned()),
@@ -16,15 +16,15 @@ pub fn pairs() -> Result<usize, String> {
     }
 }
 
-/// How long so many turns take.
+/// The time of this many turns.
 pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
     let begin = Arc::new(Barrier::new(pairs * 2 + 1));
     let mut threads = Vec::new();
     for cpu in 0..pairs {
         let (one_reads, other_writes) = pipe().map_err(|e| e.to_string())?;
         let (other_reads, one_writes) = pipe().map_err(|e| e.to_string())?;
-        // The first ball is in play before the game begins: both wait first, and each hand-over is
-        // a switch.
+        // The first ball is in play before the start: both wait first, and each hand-over is a
+        // switch.
         let mut serve = one_writes.try_clone().map_err(|e| e.to_string())?;
         threads.push(player(cpu, one_reads, one_writes, turns, Arc::clone(&begin)));
         threads.push(player(cpu, other_reads, other_writes, turns, Arc::clone(&begin)));
@@ -40,7 +40,7 @@ pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
 
 type Player = thread::JoinHandle<Result<(), String>>;
 
-/// SCHED_FIFO: nobody else's work is among the switches.
+/// SCHED_FIFO: no other task's work is among the switches.
 fn player(
     cpu: usize,
     mut from: PipeReader,
@@ -58,7 +58,7 @@ fn player(
         for turn in 1..=turns {
             from.read_exact(&mut byte).map_err(|e| e.to_string())?;
             match to.write_all(&byte) {
-                // The other has had all its turns.
+                // The other has finished all its turns.
                 Err(why) if why.kind() == io::ErrorKind::BrokenPipe && turn == turns => {}
                 written => written.map_err(|e| e.to_string())?,
             }

@@ -1,5 +1,5 @@
-//! How long it takes to read a recording of some million events: `perf script` writes each as text,
-//! punctual decodes, merges and pairs them.
+//! The time to read a recording of some million events: `perf script` writes each as text, punctual
+//! decodes, merges and pairs them.
 
 use super::pingpong;
 use super::recorder::Recorder;
@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Records the same turns with both, one after the other, and reads both recordings.
 pub fn measure(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value, String> {
     let mut rows = serde_json::Map::new();
-    // A switch comes with a waking and a wake-up.
+    // Each switch has a waking and a wake-up.
     let events = pairs as u64 * turns * 2 * 3;
     println!("reading a recording of {events} events:");
     for recorder in recorders {
@@ -26,7 +26,7 @@ pub fn measure(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value
         if !status.as_ref().is_ok_and(|status| status.success()) {
             return Err(format!("{command:?}: {status:?}"));
         }
-        // Who lost events has less to read.
+        // A recorder that lost events has less to read.
         let read = events.saturating_sub(lost);
         let rate = read as f64 / seconds;
         println!("  {name:<20} {seconds:>6.2} s, {:>10.0} events a second", rate);

@@ -1,4 +1,4 @@
-//! The recorders, each with buffers of 8 MiB a CPU and a file on the same disk.
+//! The recorders, each with buffers of 8 MiB per CPU and a file on the same disk.
 
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Events that a recorder lost: what it counts itself, and whatever of the known switches its
-/// recording does not hold.
+/// Events that a recorder lost: its own count, and the known switches that are missing in its
+/// recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost(pub u64);
 
 /// A way to record sched_switch, sched_waking and sched_wakeup.
 #[derive(Clone, Debug)]
 pub enum Recorder {
-    /// None: the ping-pongs alone.
+    /// No recorder: only the ping-pongs.
     None,
     /// `punctual trace --events sched`.
     Punctual(PathBuf),
@@ -32,7 +32,7 @@ pub enum Recorder {
 const EVENTS: [&str; 3] = ["sched_switch", "sched_waking", "sched_wakeup"];
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// Those that this machine has, nobody first; says what is lacking.
+/// The recorders that this machine has, first none; reports what is missing.
 pub fn available(punctual: &Path) -> Vec<Recorder> {
     let mut all = vec![Recorder::None, Recorder::Punctual(punctual.to_owned())];
     match Command::new("perf").arg("--version").output() {
@@ -56,7 +56,7 @@ impl Recorder {
         }
     }
 
-    /// Starts it; it is in force when this returns.
+    /// Starts it; it is active on return.
     pub fn start(&self, place: &Path) -> Result<Running, String> {
         match self {
             Recorder::None => Ok(Running::None),
@@ -98,7 +98,7 @@ impl Recorder {
     }
 }
 
-/// One that records.
+/// An active recorder.
 pub enum Running {
     None,
     Punctual(PathBuf, Child, PathBuf),
@@ -107,7 +107,7 @@ pub enum Running {
 }
 
 impl Running {
-    /// Ends it and counts what is missing of at least so many switches.
+    /// Ends it and counts the missing events out of at least this many switches.
     pub fn stop(self, switches: u64) -> Result<Lost, String> {
         match self {
             Running::None => Ok(Lost(0)),
@@ -133,8 +133,8 @@ impl Running {
                 report.args(["report", "--stats", "-i", "perf.data"]).current_dir(place);
                 let stats = stats_of(&mut report)?;
                 let found = samples(&stats, "sched:sched_switch");
-                // Each switch of a ping-pong comes with a waking and a wake-up, lost at the same
-                // rate: perf counts only chunks.
+                // Each switch of a ping-pong has a waking and a wake-up, lost at the same rate:
+                // perf counts only chunks.
                 Ok(Lost(switches.saturating_sub(found) * EVENTS.len() as u64))
             }
             Running::Ftrace(spliced) => {
@@ -212,7 +212,7 @@ impl Drop for Instance {
     }
 }
 
-/// A thread a CPU that moves pages from its trace buffer into a file.
+/// A thread per CPU that moves pages from its trace buffer into a file.
 pub struct Spliced {
     instance: Instance,
     stop: Arc<AtomicBool>,
@@ -226,7 +226,7 @@ impl Spliced {
         let stop = Arc::<AtomicBool>::default();
         let mut threads = Vec::new();
         for (number, cpu) in instance.cpus()?.into_iter().enumerate() {
-            // O_NONBLOCK: nobody is woken by the recorded.
+            // O_NONBLOCK: the recorded tasks wake no reader.
             let from = OpenOptions::new()
                 .read(true)
                 .custom_flags(0o4000)

@@ -5,10 +5,10 @@
 
 use punctual_analyze::baseline::{Machine, Noise, Simulated, simulate};
 
-/// Every so many of the runs of the longest histories are judged; of the others, the last.
+/// One in this many runs of the longest histories is judged; of the others, the last.
 const EVERY: usize = 8;
 
-/// Figures of runs of one machine, one after the other: fixtures/baselines/README.md.
+/// Figures of consecutive runs of one machine: fixtures/baselines/README.md.
 const RECORDED: &str = include_str!("../../../fixtures/baselines/runs.tsv");
 fn recorded(stretch: usize) -> Noise {
     Noise::recorded(RECORDED, stretch).expect("figures in fixtures/baselines/runs.tsv")

@@ -1,10 +1,10 @@
-//! Makes the fixture bundles anew: `cargo run -p punctual-analyze --example fixtures`.
+//! Regenerates the fixture bundles: `cargo run -p punctual-analyze --example fixtures`.
 //!
-//! Everything is computed from fixed seeds and written with the product's own writer, so that what
-//! it makes differs only when the format or the figures do. `good` is a whole run, `cut-off` one
-//! that was killed, `lossy` one with every kind of loss, `hostile` one whose names and numbers mean
-//! harm, `imported` one of cyclictest, `workloads` one of other kinds than timers, with all that
-//! they can say.
+//! Everything is computed from fixed seeds and written with the product's own writer, so the output
+//! changes only with the format or the figures. `good` is a complete run, `cut-off` one that was
+//! killed, `lossy` one with every kind of loss, `hostile` one with malicious names and numbers,
+//! `imported` one of cyclictest, `workloads` one of other kinds than timers, with all their
+//! results.
 
 use punctual_analyze::summarize;
 use punctual_bundle::import::{ImportOptions, import};
@@ -29,7 +29,7 @@ type Made = Result<(), Box<dyn Error>>;
 
 const EXPERIMENT: &str = include_str!("../../../examples/quickstart.toml");
 const CYCLICTEST: &str = include_str!("../../bundle/src/import/testdata/two.json");
-/// CLOCK_MONOTONIC at the beginning of every made run.
+/// CLOCK_MONOTONIC at the beginning of every generated run.
 const BEGIN: i64 = 5_000_000_000_000;
 
 fn main() -> Made {
@@ -52,8 +52,8 @@ fn main() -> Made {
     Ok(())
 }
 
-/// Numbers that look random and are the same each time (Steele, Lea, Flood: "Fast Splittable
-/// Pseudorandom Number Generators", 2014).
+/// Pseudorandom numbers, the same each time (Steele, Lea, Flood: "Fast Splittable Pseudorandom
+/// Number Generators", 2014).
 struct Noise(u64);
 
 impl Noise {
@@ -68,8 +68,7 @@ impl Noise {
     fn share(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
-    /// A latency as timers have it: a least one, a spread, and now and then a delay of another
-    /// order.
+    /// A latency as of timers: a minimum, a spread, and rarely a delay of another magnitude.
     fn latency(&mut self, least: i64, spread: f64, rare: f64) -> i64 {
         let body = -self.share().ln() * spread;
         let tail = if self.share() < rare { -self.share().ln() * spread * 20.0 } else { 0.0 };
@@ -123,8 +122,7 @@ impl Maker {
             samples_kept: 0,
             log_bytes: 0,
         };
-        // As a run does it: a checkpoint before the first sample, one later, and statistics for
-        // good at the end.
+        // As in a run: a checkpoint before the first sample, one later, and the final statistics.
         writer.checkpoint(&state)?;
         state = State { data, samples_kept: writer.kept(), log_bytes: writer.log_bytes(), ..state };
         writer.checkpoint(&state)?;
@@ -156,7 +154,7 @@ fn window(samples: &[Sample]) -> Window {
     }
 }
 
-/// What a made series is.
+/// The description of a generated series.
 struct Series {
     meta: SeriesMeta,
     samples: Vec<(Sample, u64)>,
@@ -164,12 +162,12 @@ struct Series {
     dropped: u64,
     usage: Fact<ThreadUsage>,
     range: Nanos,
-    /// Whether it came to its end, or was cut off at a checkpoint.
+    /// Whether it ended, or was cut off at a checkpoint.
     ended: bool,
 }
 
 impl Series {
-    /// Samples of these latencies at a period of 1 ms; what is late by whole periods misses them.
+    /// Samples of these latencies at a period of 1 ms; a latency of whole periods misses them.
     fn new(meta: SeriesMeta, latencies: impl Iterator<Item = i64>) -> Series {
         let mut seq = 0;
         let mut samples = Vec::new();
@@ -264,15 +262,14 @@ fn cut_off(directory: &Path, host: &Path) -> Made {
         (series.usage, series.ended) = (Fact::NotAsked, phase == 0);
         maker.series(phase, 0, series)?;
     }
-    // What kill -9 leaves: a block begun, and a series whose first checkpoint was never written.
+    // The state after kill -9: an incomplete block, and a series without its first checkpoint.
     let log = directory.join("phases/001/0000.log");
     OpenOptions::new().append(true).open(log)?.write_all(&[0x40, 0, 0, 0, 1, 2, 3])?;
     maker.writer.series(1, 1, &meta("timer/cpu1", 1, &["max < 500us"]), 100)?;
     Ok(())
 }
 
-/// Everything that can be lost was, the machine got no real-time scheduling for one thread, and
-/// requirements fail.
+/// Every kind of loss occurred, one thread did not get real-time scheduling, and requirements fail.
 fn lossy(directory: &Path, host: &Path) -> Made {
     let maker = Maker::new(directory, "lossy", "run")?;
     maker.environment(host)?;
@@ -334,8 +331,7 @@ fn lossy(directory: &Path, host: &Path) -> Made {
     maker.finish(Outcome::Interrupted, 3, &[governor])
 }
 
-/// Names that want to be markup, escapes, paths or walls of text, and numbers at the ends of their
-/// types.
+/// Names with markup, escapes, paths or very long text, and numbers at the limits of their types.
 fn hostile(directory: &Path, _: &Path) -> Made {
     const NAMES: [&str; 7] = [
         "<script>alert('name')</script>",
@@ -384,8 +380,8 @@ fn hostile(directory: &Path, _: &Path) -> Made {
     maker.finish(Outcome::Failed { why: NAMES[2].into() }, 1, &findings)
 }
 
-/// Kinds other than timers: one series and several to a measure, claims that agree, differ and
-/// could not be checked, figures and tables.
+/// Kinds other than timers: one series and several per measure, claims that agree, differ and could
+/// not be checked, figures and tables.
 fn workloads(directory: &Path, host: &Path) -> Made {
     let maker = Maker::new(directory, "workloads", "run")?;
     maker.environment(host)?;
@@ -407,7 +403,7 @@ fn workloads(directory: &Path, host: &Path) -> Made {
             (made.meta.measure, made.meta.workload, made.meta.period) =
                 (name.into(), kind.into(), None);
             made.meta.details = parameters.clone();
-            // Counted in the thread: no sample is kept but the worst.
+            // Counted in the thread: only the worst samples are kept.
             made.keep = if kind == "syscall" { 0 } else { made.keep };
             maker.series(0, number, made)?;
             number += 1;

@@ -18,7 +18,7 @@ fn main() {
          called so | set: interval misses | harmful | blocks | hours, stated | measured anew |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
-    // One at a time takes some seven times as many blocks: fewer tunings of it.
+    // One at a time takes some seven times as many blocks: fewer tunings with it.
     for (design, word, tunings) in [
         (Design::Factorial, "factorial", tunings),
         (Design::OneAtATime, "one at a time", tunings / 20),

@@ -1,4 +1,4 @@
-//! Which part of the time dominates where in a distribution.
+//! The dominant part of the time in each range of a distribution.
 
 use punctual_bundle::SeriesAccount;
 use punctual_bundle::summary::{AccountBand, AccountSummary};
@@ -27,7 +27,7 @@ pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
     })
 }
 
-/// The samples between two percentiles, by rank: those from `from` percent of them on, below `to`
+/// The samples between two percentiles, by rank: from `from` percent up to, and excluding, `to`
 /// percent.
 pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
     let all = account.count() as f64;
@@ -66,7 +66,7 @@ pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
     }
 }
 
-/// How many samples of a bucket, before which `before` samples stand, have ranks between the two.
+/// The number of samples of a bucket, after `before` earlier ones, with ranks between the two.
 fn within(before: f64, bucket: &AccountBucket, first: f64, end: f64) -> f64 {
     (before + bucket.count as f64).min(end) - before.max(first)
 }
@@ -81,8 +81,7 @@ mod tests {
     use super::*;
     use punctual_core::{Nanos, Split};
 
-    /// 990 quick samples, mostly interrupt, and ten slow ones, mostly a task that was not switched
-    /// away from.
+    /// 990 fast samples, mostly interrupt, and ten slow ones, mostly a task that was not preempted.
     fn account() -> Account {
         let mut account = Account::default();
         for k in 0..1_000 {

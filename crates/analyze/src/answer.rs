@@ -1,5 +1,5 @@
-//! What decided a run, and what delayed it: the figures of its answer. The sentences are the
-//! report's.
+//! The answer of a run: the figure that decided it, and the causes of delay. The report writes the
+//! sentences.
 //!
 //! Reading order: [`deciding`] chooses the series and its figure, [`delays`] what delayed its late
 //! samples: from their explanations where there are any, else, or where those leave much open, from
@@ -22,21 +22,21 @@ use punctual_core::{
 };
 use std::collections::BTreeMap;
 
-/// The figure that decided, or the one of most weight where nothing was required.
+/// The figure that decided, or the most significant one without requirements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Deciding<'s> {
     pub phase: &'s PhaseSummary,
     pub series: &'s SeriesSummary,
     pub metric: Metric,
-    /// In ns, or a count.
+    /// The value in ns or as a count.
     pub value: f64,
-    /// What it was held against.
+    /// The requirement that it was compared with.
     pub requirement: Option<Requirement>,
     pub beyond: Option<u64>,
 }
 
 impl Deciding<'_> {
-    /// The latency from which on a sample is late, where there is a bound on latencies.
+    /// The latency from which samples are late, if latencies have a bound.
     pub fn late_from(&self) -> Option<Nanos> {
         let bounds_latency = |of: &Requirement| {
             let bounded = matches!(of.comparison, Comparison::Less | Comparison::LessOrEqual);
@@ -46,9 +46,9 @@ impl Deciding<'_> {
     }
 }
 
-/// The figure that decided a run: that of the sample that stopped it, else of the requirement that
-/// is violated most, else of the one that came nearest to its bound. Where nothing was required,
-/// the largest latency of the threads that matter. `None` where nothing was measured.
+/// The figure that decided a run: that of the sample that stopped it, else of the most violated
+/// requirement, else of the one nearest to its bound. Without requirements, the largest latency of
+/// the most relevant threads. `None` if nothing was measured.
 pub fn deciding(summary: &Summary) -> Option<Deciding<'_>> {
     stopped(summary).or_else(|| required(summary)).or_else(|| longest(summary))
 }
@@ -74,7 +74,7 @@ fn stopped(summary: &Summary) -> Option<Deciding<'_>> {
     })
 }
 
-/// Times before counts; then what is farthest beyond its bound, or nearest to it.
+/// Prefers times over counts, then the farthest beyond its bound or nearest to it.
 fn required(summary: &Summary) -> Option<Deciding<'_>> {
     let word = summary.verdict.word?;
     let mut best: Option<((u8, bool, f64), Deciding<'_>)> = None;
@@ -104,7 +104,7 @@ fn weighed<'s>(
         Comparison::Greater | Comparison::GreaterOrEqual => bound / value.max(1.0),
         _ => value / bound.max(1.0),
     };
-    // The verdict of the run may be that of something else: then the gravest that there is.
+    // The verdict may be of something else: then the gravest requirement counts.
     let gravity = if held.verdict == word { u8::MAX } else { held.verdict.gravity() };
     let Requirement { metric, .. } = requirement;
     let (requirement, beyond) = (Some(requirement), held.beyond);
@@ -112,7 +112,7 @@ fn weighed<'s>(
     Some(((gravity, metric.is_time(), ratio), found))
 }
 
-/// The largest latency of the threads that matter most.
+/// The largest latency of the most relevant threads.
 fn longest(summary: &Summary) -> Option<Deciding<'_>> {
     let all = summary
         .phases
@@ -126,8 +126,8 @@ fn longest(summary: &Summary) -> Option<Deciding<'_>> {
     Some(Deciding { phase, series, metric, value, requirement: None, beyond: None })
 }
 
-/// How much a thread matters: a real-time one most, and one least that only waits for others, which
-/// is what a thread does that waits for a user.
+/// The relevance of a thread: highest for a real-time thread, lowest for one that only waits for
+/// others, as for a user.
 pub fn standing(series: &SeriesSummary) -> u8 {
     let waits = series.parameters.get("cycle").is_some_and(|kind| kind == CycleKind::Event.word());
     match (series.real_time, waits) {
@@ -137,14 +137,14 @@ pub fn standing(series: &SeriesSummary) -> u8 {
     }
 }
 
-/// What delayed the late samples of a series.
+/// The causes of the late samples of a series.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delayed {
-    /// The name of that series, where it is another one of the phase than the one that decided.
+    /// The name of that series, if it is not the one that decided but another of its phase.
     pub series: Option<String>,
-    /// Late samples that are divided by cause.
+    /// The number of late samples divided by cause.
     pub samples: u64,
-    /// Incidents that they make; `None` where it is not known which follow from one another.
+    /// The number of incidents; `None` if the relation of the samples is unknown.
     pub incidents: Option<u64>,
     pub from: Nanos,
     /// The largest share first.
@@ -169,21 +169,21 @@ impl Delayed {
     }
 }
 
-/// A cause with who it was, and what else is known of it: what remedies depend on.
+/// A cause with its culprit and the properties that remedies depend on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Blame {
     pub what: Blamed,
     /// The task, holder, interrupt or device. Untrusted.
     pub who: Option<String>,
-    /// Of the time, 0 to 1.
+    /// The share of the time, 0 to 1.
     pub share: f64,
-    /// Whether a task of lower priority than the delayed thread is known to hold the lock.
+    /// Whether the holder of the lock is known to have a lower priority than the delayed thread.
     pub is_held_below: bool,
-    /// Whether the lock inherits priorities, as far as the calls that waited for it show.
+    /// Whether the lock inherits priorities, if the calls that waited for it show that.
     pub inherits: Option<bool>,
     /// The priority of that task, as the kernel's `prio`.
     pub prio: Option<i16>,
-    /// Its longest time in one sample, where events show it.
+    /// Its longest time in one sample, if events show it.
     pub longest: Option<Nanos>,
     /// The rank of the delayed thread for the scheduler: 0 without a real-time policy, the highest
     /// number for SCHED_DEADLINE.
@@ -191,7 +191,7 @@ pub struct Blame {
 }
 
 impl Blame {
-    /// One of which no more is known.
+    /// A cause of which only this is known.
     pub fn new(what: Blamed, who: Option<String>, share: f64) -> Blame {
         Blame {
             what,
@@ -206,14 +206,14 @@ impl Blame {
     }
 }
 
-/// What took the time.
+/// The cause of the time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Blamed {
-    /// A cause as events prove it.
+    /// A cause proven by events.
     Cause(Cause),
-    /// A cause as the accounting divides.
+    /// A kind of the accounting.
     Kind(CauseKind),
-    /// An entry of a CPU into the kernel, in words.
+    /// An entry of a CPU into the kernel, by name.
     Entry {
         /// The id of its kind.
         kind: String,
@@ -221,15 +221,15 @@ pub enum Blamed {
     },
 }
 
-/// Causes of smaller share are not named.
+/// Causes with a smaller share are not named.
 const WORTH: f64 = 0.01;
 
 /// Where events leave more of the time open, and the kernel's division at most half of that, the
 /// latter is shown.
 const LEFT_OPEN: f64 = 0.05;
 
-/// What delayed the series that decided, else one that may stand in for it ([`stand_ins`]); `None`
-/// where nothing recorded shows it.
+/// The causes of delay of the deciding series, else of a substitute ([`stand_ins`]); `None` if
+/// nothing recorded shows them.
 pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
     let of_events = explained.and_then(|all| of_own_explanations(deciding, all));
     let left_open = of_events.as_ref().map(Delayed::unattributed).filter(|open| *open > LEFT_OPEN);
@@ -243,9 +243,8 @@ pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Opti
     .or_else(|| of_stand_in(deciding, explained?))
 }
 
-/// The series whose late samples are shown where nothing shows what delayed the one that decided:
-/// other latencies of its phase that matter as much. None where it was held against a bound: it is
-/// about that one alone.
+/// The substitutes for a deciding series without known causes: other, equally relevant latencies of
+/// its phase. None if the series has a bound, as the answer is then about that series only.
 pub fn stand_ins<'s>(deciding: &Deciding<'s>) -> impl Iterator<Item = &'s SeriesSummary> {
     let Deciding { phase, series, requirement, .. } = *deciding;
     let others = phase.series.iter().filter(move |_| requirement.is_none());
@@ -265,7 +264,7 @@ pub fn is_same_thread(one: &SeriesSummary, other: &SeriesSummary) -> bool {
             && one.measure == other.measure)
 }
 
-/// The explained samples of the series that decided, else of another of its thread.
+/// The explained samples of the deciding series, else of another one of its thread.
 fn samples_of<'e>(deciding: &Deciding<'_>, all: &'e Explanations) -> Vec<&'e Explained> {
     let of = |series: &SeriesSummary| -> Vec<&'e Explained> {
         let is = |one: &&Explained| one.phase == deciding.phase.name && one.series == series.name;
@@ -291,7 +290,7 @@ fn of_own_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<De
     of_explanations(deciding.series, &late, all)
 }
 
-/// Of the series with the longest sample that is explained.
+/// The explained samples of the series with the longest one.
 fn of_stand_in(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
     let of = |series: &SeriesSummary| -> Vec<&Explained> {
         let is = |one: &&Explained| one.phase == deciding.phase.name && one.series == series.name;
@@ -304,7 +303,7 @@ fn of_stand_in(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
     Some(Delayed { series: Some(series.name.clone()), ..delayed })
 }
 
-/// Of these late samples of a series.
+/// The causes of these late samples of a series.
 fn of_explanations(
     series: &SeriesSummary,
     late: &[&Explained],
@@ -328,8 +327,8 @@ fn of_explanations(
     .filter(|delayed| !delayed.causes.is_empty())
 }
 
-/// The incidents that explained samples of one series make. Intervals that are no samples of a
-/// run may overlap for any reason: each is by itself.
+/// Groups explained samples of one series into incidents. Intervals that are not samples of a run
+/// may overlap for any reason: each is its own incident.
 pub fn incidents_of(samples: &[&Explained]) -> Vec<Vec<usize>> {
     if samples.iter().any(|one| one.phase.is_empty()) {
         return (0..samples.len()).map(|place| vec![place]).collect();
@@ -341,7 +340,7 @@ pub fn incidents_of(samples: &[&Explained]) -> Vec<Vec<usize>> {
     incidents(&samples.iter().map(cycle).collect::<Vec<_>>())
 }
 
-/// The first sample of each incident, in the order of the samples given.
+/// The first sample of each incident, in the given order.
 pub fn first_of_each(all: &[Explained]) -> Vec<&Explained> {
     let mut firsts = Vec::new();
     for series in all.chunk_by(|a, b| (&a.phase, &a.series) == (&b.phase, &b.series)) {
@@ -354,8 +353,8 @@ pub fn first_of_each(all: &[Explained]) -> Vec<&Explained> {
     firsts
 }
 
-/// The culprits of a ranking of these samples, in its order. `own`: the rank of their thread; where
-/// it is not given, that of the only thread that they are of.
+/// The culprits of a ranking of these samples, in its order. `own`: the rank of their thread; by
+/// default that of the only thread among them.
 pub fn blames(
     ranking: &Ranking,
     samples: &[&Explained],
@@ -382,7 +381,7 @@ fn rank_of_thread(sample: &Explained, names: &Names) -> Option<u32> {
     rank_of_scheduling(task.scheduling.as_deref()?)
 }
 
-/// Whether the lock inherits priorities: by the futex calls among what proves the waits for it.
+/// Whether the lock inherits priorities, by the futex calls in the evidence of the waits for it.
 fn inherits(culprit: &Culprit, samples: &[&Explained], names: &Names) -> Option<bool> {
     if !matches!(culprit.cause, Cause::Lock { kernel: false, .. } | Cause::Inversion { .. }) {
         return None;
@@ -401,7 +400,7 @@ fn inherits(culprit: &Culprit, samples: &[&Explained], names: &Names) -> Option<
     calls.filter_map(inheriting).reduce(|all, one| all && one)
 }
 
-/// Whether the holder of the lock is of lower priority than a thread of rank `own`.
+/// Whether the holder of the lock has a lower priority than a thread of rank `own`.
 fn is_held_below(culprit: &Culprit, own: Option<u32>, names: &Names) -> bool {
     let holder = match culprit.cause {
         Cause::Lock { holder: Some(holder), .. } => holder,
@@ -413,20 +412,20 @@ fn is_held_below(culprit: &Culprit, own: Option<u32>, names: &Names) -> bool {
     rank.zip(own).is_some_and(|(holder, own)| holder < own)
 }
 
-/// The scheduler takes the higher one first; time-sharing policies are 0. `None`: not known.
+/// A higher rank precedes in the scheduler; time-sharing policies have 0. `None`: unknown.
 fn rank_of_scheduling(words: &str) -> Option<u32> {
     let (policy, rest) = words.split_once(' ').unwrap_or((words, ""));
     match policy {
         "SCHED_DEADLINE" => Some(u32::MAX),
         "SCHED_FIFO" | "SCHED_RR" => rest.trim().parse().ok(),
         "SCHED_OTHER" | "SCHED_BATCH" | "SCHED_IDLE" | "time-sharing" => Some(0),
-        // Of a trace, which has priorities alone.
+        // In a trace, which has priorities only.
         "real-time" => rest.trim().strip_prefix("priority ")?.parse().ok(),
         _ => None,
     }
 }
 
-/// The same of the kernel's `prio`.
+/// The same from the kernel's `prio`.
 fn rank_of_prio(prio: i16) -> u32 {
     match prio {
         ..0 => u32::MAX,
@@ -435,7 +434,8 @@ fn rank_of_prio(prio: i16) -> u32 {
     }
 }
 
-/// From the accounting: the bands of percentiles that the late samples lie in, at least the last.
+/// The causes from the accounting: of the percentile bands that contain the late samples, at least
+/// the last band.
 fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     let measure = &deciding.series.measure;
     let series = deciding.phase.series.iter();
@@ -458,7 +458,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
             }
         }
     }
-    // What the cycle before took is the cause of that one.
+    // The causes of the previous cycle explain an overrun.
     times.remove(&MainPart::Overrun);
     let total: f64 = times.values().sum();
     let mut measures = deciding.phase.measures.iter();
@@ -481,7 +481,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     (!causes.is_empty()).then(|| Delayed::divided(samples, from, causes))
 }
 
-/// Who it was, by the tables of a program's thread: in its longest cycles, else in all of them.
+/// The culprit by the tables of a program's thread: in its longest cycles, else in all.
 fn named(measure: &MeasureMeta, part: MainPart) -> Option<String> {
     let table = |name: &str| measure.notes.tables.iter().find(|table| table.name == name);
     let of_longest = table("delays").and_then(|table| {
@@ -513,7 +513,7 @@ fn text(row: &[Cell], place: usize) -> Option<&str> {
     }
 }
 
-/// From the entries of a CPU into the kernel, by who caused them.
+/// The causes from a CPU's entries into the kernel, by originator.
 fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
     let series = deciding.series;
     if series.workload != ENTRIES_WORKLOAD {
@@ -530,7 +530,7 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
         Some(Cell::Number(ns)) if ns.is_finite() => ns.max(0.0),
         _ => 0.0,
     };
-    // What punctual itself did is no answer, unless there is nothing else.
+    // punctual itself is only an answer without any other cause.
     let own =
         |row: &&Vec<Cell>| kind.and_then(|kind| text(row, kind)) == Some(EntryKind::Observer.id());
     let mut rows: Vec<&Vec<Cell>> = table.rows.iter().filter(|row| !own(row)).collect();

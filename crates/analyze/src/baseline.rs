@@ -1,20 +1,20 @@
-//! Whether a run is worse than those before it on the same machine: a change of level in any of
-//! its figures, found as the runs come in.
+//! Whether a run is worse than earlier ones on the same machine: a change of level in any of its
+//! figures, detected as the runs come in.
 //!
 //! The statistic is that of a nonparametric change-point model (Hawkins and Deng, "A Nonparametric
-//! Change-Point Control Chart", Journal of Quality Technology 42 (2010)), with normal scores for
-//! ranks: over numbers of newest runs that may be a new level, the largest standardized sum of
-//! their scores. By ranks an outlier counts as one run, whatever its size. It is taken over all
-//! figures together, and its distribution is that of the same runs in random order (Westfall and
-//! Young, 1993): the figures of one run stay together, so that however they depend on each other,
-//! the chance of an alarm in a run where nothing has changed is [`FALSE_ALARMS`] at most. Where
-//! high runs follow one another in the history itself, sums of the newest count less ([`bursts`]).
-//! E-divisive means (Matteson and James, 2014), as Hunter and Otava use it, divides a whole history
-//! by its means; it is made for looking back, and waits longer for a level that has just begun.
+//! Change-Point Control Chart", Journal of Quality Technology 42 (2010)), with normal scores
+//! instead of ranks: over numbers of newest runs that may be a new level, the largest standardized
+//! sum of their scores. By ranks an outlier counts as one run, whatever its size. It is taken over
+//! all figures together, with the distribution of the same runs in random order (Westfall and
+//! Young, 1993). The figures of one run stay together, so whatever their dependence, the
+//! probability of an alarm in a run without a change is [`FALSE_ALARMS`] at most. If high runs
+//! follow one another in the history itself, sums of the newest count less ([`bursts`]). E-divisive
+//! means (Matteson and James, 2014), as used by Hunter and Otava, divide a whole history by its
+//! means; that is designed for retrospection, and takes longer to detect a new level.
 
 //!
-//! A change that was found keeps the runs before it as the reference, until the figure has
-//! returned ([`changes`]); two or three runs far outside of everything decide at once ([`leap`]).
+//! Runs before a detected change remain the reference until the figure has returned ([`changes`]);
+//! two or three runs far outside of everything decide immediately ([`leap`]).
 
 mod bursts;
 mod changes;
@@ -37,38 +37,37 @@ pub use trend::trend;
 use crate::stats::Random;
 use scan::Scored;
 
-/// The chance of an alarm in a run where nothing has changed, over all figures together: below a
-/// hundredth, with what the drawn orders leave uncertain.
+/// The probability of an alarm in a run without a change, over all figures together: below 1 %,
+/// including the uncertainty of the drawn orders.
 pub const FALSE_ALARMS: f64 = 0.009;
-/// The part of it that is spent on runs far outside of everything ([`leap`]); the rest on levels.
+/// The share of it for runs far outside of everything ([`leap`]); the rest is for levels.
 const OF_LEAPS: f64 = 0.5;
 const OF_LEVELS: f64 = FALSE_ALARMS * (1.0 - OF_LEAPS);
-/// Runs that a history has at least before anything is judged: with fewer, five runs that are all
-/// above it could still be chance.
+/// The minimum number of runs in a history for a judgement: with fewer, five runs above all others
+/// could still be chance.
 pub const LEAST: usize = 12;
-/// Runs within which a step is to be noticed.
+/// The number of runs within which a step should be detected.
 pub const WITHIN: usize = 5;
-/// Orders that are drawn for a chance.
+/// The number of orders drawn for a probability.
 const ORDERS: usize = 2_000;
-/// Orders that are drawn first, and from which chance on they are enough.
+/// The number of orders drawn first, and the probability from which they suffice.
 const FIRST_ORDERS: usize = 200;
 const NO_CHANCE: f64 = 0.05;
-/// Recovered: the newest runs are no longer above the first level by this chance.
+/// Recovered: the newest runs are no longer above the first level by this probability.
 const STILL: f64 = 0.05;
-/// Every judgement of the same runs is the same.
+/// A fixed seed: judging the same runs again gives the same result.
 const SEED: u64 = 0x5eed_0ba5;
 
-/// One figure, of every run from the oldest to the newest; `None` where a run does not have it.
+/// One figure of every run, oldest first; `None` for a run without it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
     /// `phase/series p99`, …
     pub name: String,
-    /// In ns, or a count.
+    /// In ns, or as a count.
     pub values: Vec<Option<f64>>,
     /// Whether the values are times, which change by a factor; counts change by a difference.
     pub is_time: bool,
-    /// Whether it is the figure that was asked for: of those of its series, it is watched most
-    /// closely.
+    /// Whether it is the requested figure, which is watched most closely of those of its series.
     pub is_main: bool,
 }
 
@@ -80,12 +79,12 @@ pub enum Judged {
     Known(Known),
 }
 
-/// What is known of the newest run.
+/// The judgement on the newest run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Known {
-    /// Figures that are worse, each with where its new level began.
+    /// Worse figures, each with the start of its new level.
     pub worse: Vec<Step>,
-    /// Figures whose newest runs are far outside of everything before, and too few to decide.
+    /// Figures whose newest runs are far outside of everything before, but too few to decide.
     pub leaps: Vec<Leap>,
 }
 
@@ -98,20 +97,20 @@ impl Judged {
 /// A new level of a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// Which figure, by its place.
+    /// The index of the figure.
     pub figure: usize,
     /// The first run of the new level.
     pub at: usize,
-    /// How far away it is.
+    /// The size of the step.
     pub shift: Shift,
 }
 
-/// Judges the last of these runs by all before it, where no change was found before.
+/// Judges the last of these runs by all before it, without earlier changes.
 pub fn judge(figures: &[Figure]) -> Judged {
     Changes::default().judge(figures)
 }
 
-/// New levels of these figures, by their places: where each began.
+/// New levels as pairs of figure index and start.
 fn news(figures: &[Figure]) -> Vec<(usize, usize)> {
     let scored = Scored::of(figures);
     if scored.is_quiet() {
@@ -131,8 +130,8 @@ fn news(figures: &[Figure]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Whether the newest runs are still above those before `at`: a level that was there for a while
-/// and is over is not held against the newest run.
+/// Whether the newest runs are still above those before `at`: an earlier level that is over does
+/// not count against the newest run.
 fn has_stayed(figure: &Figure, at: usize) -> bool {
     let runs = figure.values.len();
     let newest = at.max(runs.saturating_sub(WITHIN));

@@ -1,26 +1,24 @@
-//! What recording adds to the latency of a thread, from what was measured without and with it in
-//! turns.
+//! The latency that recording adds to a thread, from alternating measurements without and with it.
 
 use punctual_bundle::calibration::Shift;
 
-/// Latencies beside one another, in ns.
+/// Latencies measured in turn, in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
     pub without: Vec<i64>,
     pub with: Vec<i64>,
 }
 
-/// Which percentiles, with the samples that a block needs: one lies beyond each.
+/// The percentiles, with the number of samples that a block needs: one is beyond each.
 const PERCENTILES: [(f64, usize); 3] = [(50.0, 2), (90.0, 10), (99.0, 100)];
-/// Of an interval, at least.
+/// The minimum confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// The shift of each percentile that every block supports; none where there are too few turns for
-/// an interval.
+/// The shift of each percentile that every block supports; none with too few turns for an interval.
 ///
-/// The shift is the median of the differences within turns, so that what drifts over turns is in
-/// neither. Its interval is from one of the ordered differences to another (sign test), which
-/// assumes nothing of their distribution.
+/// The shift is the median of the differences within turns, so that drift over turns affects
+/// neither side. Its interval is between two of the ordered differences (sign test), which assumes
+/// nothing of their distribution.
 pub fn shifts(turns: &[Turn]) -> Vec<Shift> {
     let Some(outside) = outside(turns.len()) else { return Vec::new() };
     let blocks = || turns.iter().flat_map(|turn| [&turn.without, &turn.with]);
@@ -43,11 +41,11 @@ pub fn shifts(turns: &[Turn]) -> Vec<Shift> {
     PERCENTILES.into_iter().filter(|(_, needed)| fewest >= *needed).map(of).collect()
 }
 
-/// How many of `n` ordered differences lie below the interval, and as many above: the most at which
-/// the median of what they are drawn from lies inside at that confidence. `None` where even all of
-/// them do not do.
+/// The number of `n` ordered differences below the interval, and as many above: the largest at
+/// which the interval contains the median with that confidence. `None` if even all of them do not
+/// suffice.
 pub fn outside(n: usize) -> Option<usize> {
-    // Of n tosses of a coin: the probability of exactly k, and of at most k.
+    // For n coin tosses: the probability of exactly k, and of at most k.
     let (mut exactly, mut at_most, mut found) = (0.5f64.powi(n as i32), 0.0, None);
     for k in 0..n.div_ceil(2) {
         at_most += exactly;
@@ -60,7 +58,7 @@ pub fn outside(n: usize) -> Option<usize> {
     found
 }
 
-/// The nearest rank; 0 of none.
+/// The nearest rank; 0 without values.
 fn rank(values: &[i64], percentile: f64) -> i64 {
     let mut values = values.to_vec();
     let rank = (values.len() as f64 * percentile / 100.0).ceil() as usize;
@@ -70,7 +68,7 @@ fn rank(values: &[i64], percentile: f64) -> i64 {
     }
 }
 
-/// The median of what is in order.
+/// The median of sorted values.
 fn middle(ordered: &[i64]) -> i64 {
     let [low, high] = [(ordered.len() - 1) / 2, ordered.len() / 2].map(|place| ordered[place]);
     low + (high - low) / 2
@@ -88,7 +86,7 @@ mod tests {
         assert_eq!(ranks, [None, None, None, Some(0), Some(1), Some(1), Some(2)]);
     }
 
-    /// Latencies around 20 µs, later ones higher by 50 ns a turn; `added` while recorded.
+    /// Latencies around 20 µs, rising by 50 ns per turn; `added` while recorded.
     fn turns(random: &mut Random, added: i64) -> Vec<Turn> {
         let mut block = |turn: i64, added: i64| -> Vec<i64> {
             (0..200).map(|_| 20_000 + turn * 50 + added + random.below(4_000) as i64).collect()

@@ -1,11 +1,10 @@
-//! `punctual compare`: which differences between runs are real.
+//! `punctual compare`: finds the significant differences between runs.
 //!
-//! Reading order: which series are compared ([`partners`]), what is kept of a run ([`run`],
+//! Reading order: the pairing of series ([`partners`]), the data kept of a run ([`run`],
 //! [`ladder`]), the interval of a percentile's difference ([`quantile`]) and of the maxima's
 //! ([`extreme`]), the tests of whole and tail ([`whole`]), all of it for one series ([`series`]),
-//! the rate of false alarms over all tests ([`multiple`]), requirements ([`gate`]), warnings
-//! ([`warnings`]). docs/reference/compare.md says what it means and how well it was measured to
-//! work.
+//! the family-wise error rate ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]).
+//! docs/reference/compare.md explains the results and the measured error rates.
 
 mod equal;
 pub mod extreme;
@@ -30,16 +29,16 @@ use punctual_core::{Finding, Severity};
 use run::{Run, Side, View};
 use series::{ERROR, Pair};
 
-/// One side: a run, or several of the same.
+/// One side: a run, or several equivalent ones.
 #[derive(Clone, Debug)]
 pub struct SideInput<'a> {
-    /// What it is called: no two sides the same.
+    /// A unique label.
     pub label: String,
     /// The bundles, each with the name by which it was given; at least one.
     pub runs: Vec<(String, &'a Bundle)>,
 }
 
-/// What is asked beyond the comparison.
+/// Further requests to the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub gates: Vec<Gate>,
@@ -47,7 +46,7 @@ pub struct Options {
     pub matches: Vec<(String, String)>,
 }
 
-/// Why there is no comparison.
+/// Why a comparison is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// Nothing to compare with.
@@ -61,20 +60,20 @@ pub enum CompareError {
     NoPartner {
         first: String,
         other: String,
-        /// The series that they have.
+        /// The series that exist.
         have: String,
         /// The options that pair them.
         matches: String,
     },
-    /// A series matched by hand is not there.
+    /// A series matched by hand does not exist.
     #[error("{side} has no series `{name}`; it has: {known}")]
     NoSuchSeries {
-        /// Which of the two that are compared.
+        /// The side concerned.
         side: String,
         name: String,
         known: String,
     },
-    /// Samples cannot be read.
+    /// The samples are unreadable.
     #[error(transparent)]
     Bundle(#[from] BundleError),
 }
@@ -155,7 +154,7 @@ fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -
     }
 }
 
-/// What was required of a series that is not on both sides cannot be answered.
+/// A requirement on a series that is not on both sides is undecided.
 fn unanswered<'a>(
     gates: &'a [Gate],
     name: &'a str,
@@ -176,7 +175,7 @@ fn undecided(gate: &Gate, name: &str, side: usize, reason: &str) -> GateResult {
     }
 }
 
-/// What is compared: the figures corrected for missed periods where either side missed some.
+/// The distribution to compare: corrected for missed periods if either side missed some.
 fn view(pair: [(&Indexed, &str); 2]) -> View {
     let has_hidden = pair
         .iter()
@@ -191,7 +190,7 @@ fn side(of: &Indexed, name: &str, view: View) -> Result<Side, CompareError> {
     Ok(Side::new(runs.collect::<Result<Vec<Run>, BundleError>>()?))
 }
 
-/// How much a finding about a comparison weighs that may mislead.
+/// The severity of findings about a misleading comparison.
 const MISLEADS: Severity = Severity::Warning;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What follows from counts: rates and shares.
+//! Values derived from counts: rates and shares.
 
 use punctual_bundle::{Count, CountShare, Counts};
 use punctual_core::Nanos;
 
-/// Which count is a share of which.
+/// Each count with the one that it is a share of.
 const SHARES: [(&str, &str); 8] = [
     ("voluntary-switches", "context-switches"),
     ("involuntary-switches", "context-switches"),
@@ -15,7 +15,7 @@ const SHARES: [(&str, &str); 8] = [
     ("branch-misses", "branches"),
 ];
 
-/// Fills in rates and shares, where both numbers are known.
+/// Fills in rates and shares, if both numbers are known.
 pub fn derive(counts: &mut Counts) {
     let (cpu, wall) = (counts.cpu.total, counts.wall);
     for one in counts.counts.iter_mut().filter(|one| !one.is_time) {
@@ -26,7 +26,7 @@ pub fn derive(counts: &mut Counts) {
     derive_shares(&mut counts.counts);
 }
 
-/// Fills in shares, where both numbers are known.
+/// Fills in shares, if both numbers are known.
 pub fn derive_shares(counts: &mut [Count]) {
     let shares: Vec<_> = counts.iter().map(|one| share_of(one, counts)).collect();
     counts.iter_mut().zip(shares).for_each(|(one, share)| one.share = share);

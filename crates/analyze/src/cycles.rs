@@ -1,5 +1,5 @@
-//! The cycles of a thread of some program: what kind they are, which wait ends them, and which
-//! releases had none.
+//! The cycles of a thread of any program: their kind, the wait that ends them, and the releases
+//! without a cycle.
 
 mod delay;
 mod follow;
@@ -14,20 +14,20 @@ pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
 use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};
 use std::collections::BTreeMap;
 
-/// The names of system calls by number, as [`punctual_core::Names::syscalls`] has them.
+/// The names of system calls by number, as in [`punctual_core::Names::syscalls`].
 pub type CallNames = BTreeMap<u32, String>;
 
-/// Which of a thread's waits a cycle begins with.
+/// The wait of a thread that begins a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Site {
-    /// The system call that the thread waits in.
+    /// The waiting system call.
     pub call: WaitingCall,
     /// Whether its first argument counts: a file descriptor.
     pub by_argument: bool,
 }
 
 impl Site {
-    /// Where a thread waits, by its call and what that is about.
+    /// The site of a wait, by its call and argument.
     pub fn of(call: WaitingCall, names: &CallNames) -> Site {
         let recorded = call.number != WaitingCall::NOT_RECORDED;
         let by_argument = !recorded || waits_for_file(name_of(call, names));
@@ -42,7 +42,7 @@ impl Site {
     }
 
     /// Whether a thread waits there for a time that it asks for, or for a signal, which may be a
-    /// timer's, and not for others until a timeout.
+    /// timer's, rather than for others with a timeout.
     pub fn asks_for_timer(&self, names: &CallNames) -> bool {
         let name = name_of(self.call, names);
         self.by_argument
@@ -85,7 +85,7 @@ fn waits_for_file(name: &str) -> bool {
     files.contains(&name) || name.starts_with("epoll_")
 }
 
-/// What released a cycle, as far as it alone shows.
+/// The kind of a cycle's release, as far as the cycle alone shows.
 fn kind_of(cycle: &Cycle, names: &CallNames) -> CycleKind {
     let name = name_of(cycle.call, names);
     match cycle.by {

@@ -1,11 +1,11 @@
-//! A histogram of the whole, made ready for questions by rank.
+//! An overall histogram, prepared for queries by rank.
 
 use crate::percentiles;
 use hdrhistogram::Histogram;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Nanos, SeriesData};
 
-/// The occupied buckets of an HDR histogram, ascending. A value by rank is known up to the width of
+/// The occupied buckets of an HDR histogram, ascending. A value by rank is known to the width of
 /// its bucket (0.1 %).
 #[derive(Clone, Debug)]
 pub struct Distribution {
@@ -22,19 +22,18 @@ struct Step {
 }
 
 impl Distribution {
-    /// Of the samples as measured.
+    /// The distribution of the samples as measured.
     pub fn of(data: &SeriesData) -> Distribution {
         Distribution::between(&data.whole, data)
     }
 
-    /// Of the view corrected for coordinated omission; `None` where it does not differ.
+    /// The distribution corrected for coordinated omission; `None` if it does not differ.
     pub fn corrected(data: &SeriesData) -> Option<Distribution> {
         data.corrected.as_ref().map(|hdr| Distribution::between(hdr, data))
     }
 
-    /// Buckets reach no further than the exact minimum and maximum; those that stand for more than
-    /// their own range (0 for negative latencies, [`HDR_MAX`] for all beyond it) reach as far
-    /// as those.
+    /// Limits buckets to the exact minimum and maximum. Buckets that also hold values outside of
+    /// their range (0 for negative latencies, [`HDR_MAX`] for all beyond it) extend to those.
     fn between(hdr: &Histogram<u64>, data: &SeriesData) -> Distribution {
         let (min, max) = (data.min.unwrap_or(Nanos::ZERO), data.max.unwrap_or(Nanos(i64::MAX)));
         let mut cumulative = 0u64;
@@ -44,8 +43,8 @@ impl Distribution {
             let low =
                 if value == 0 { min.min(Nanos::ZERO) } else { nanos(hdr.lowest_equivalent(value)) };
             let high = if value >= HDR_MAX { max } else { nanos(hdr.highest_equivalent(value)) };
-            // The corrected view holds values below the minimum, so only the upper end is cut for
-            // both.
+            // The corrected view holds values below the minimum, so only the upper end is limited
+            // for both.
             Step { low: low.min(max), high: high.min(max), cumulative }
         });
         let mut buckets: Vec<Step> = buckets.collect();
@@ -57,19 +56,18 @@ impl Distribution {
         Distribution { buckets }
     }
 
-    /// How many samples it is of.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.buckets.last().map_or(0, |last| last.cumulative)
     }
 
-    /// Between which latencies the sample of this rank (from 1) lies; `None` where there is no such
-    /// rank.
+    /// The bounds of the latency at this rank (from 1); `None` if no such rank exists.
     pub fn at_rank(&self, rank: u64) -> Option<(Nanos, Nanos)> {
         let place = self.buckets.partition_point(|step| step.cumulative < rank.max(1));
         self.buckets.get(place).map(|step| (step.low, step.high))
     }
 
-    /// How many samples are longer than this; those in the bucket that holds it are not counted.
+    /// The number of samples above this bound, without those in its bucket.
     pub fn above(&self, bound: Nanos) -> u64 {
         let place = self.buckets.partition_point(|step| step.low <= bound);
         let below = place.checked_sub(1).and_then(|last| self.buckets.get(last));
@@ -77,19 +75,19 @@ impl Distribution {
     }
 
     /// The percentile: the upper end of its bucket, as HdrHistogram defines it, so within 0.1 % and
-    /// never too small. `None` without samples, and where the latency is beyond what the
-    /// histogram resolves ([`HDR_MAX`]).
+    /// never too small. `None` without samples, and if the latency is beyond the range of the
+    /// histogram ([`HDR_MAX`]).
     pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
         let (low, high) = self.at_rank(percentiles::rank(percentile, self.count()).max(1))?;
         let beyond = nanos(HDR_MAX);
         (low < beyond || high == low).then_some(high)
     }
 
-    /// The smallest distance between occupied buckets, where it is so much wider than the buckets
-    /// that it shows how coarse the clock (or the tool that wrote the figures) is. `None` where
-    /// nothing of the kind is to be seen.
+    /// The smallest distance between occupied buckets, if it is wide enough, relative to the
+    /// buckets, to show the resolution of the clock (or of the tool that wrote the figures). `None`
+    /// otherwise.
     pub fn step(&self) -> Option<Nanos> {
-        // With fewer samples or values, gaps are chance.
+        // With fewer samples or values, gaps are random.
         const SAMPLES: u64 = 1_000;
         const VALUES: usize = 8;
         if self.count() < SAMPLES || self.buckets.len() < VALUES {
@@ -101,8 +99,8 @@ impl Distribution {
                 .map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low))
         };
         let least = gaps().map(|(gap, _)| gap).min()?;
-        // Buckets blur what is between them: of all gaps about as small, the one between the
-        // narrowest is the best estimate.
+        // Buckets blur the distance: of the gaps near the minimum, the one between the narrowest
+        // buckets is the best estimate.
         let near = gaps().filter(|(gap, _)| gap.ns() <= least.ns().saturating_add(least.ns() / 20));
         let (gap, width) = near.min_by_key(|(gap, width)| (*width, *gap))?;
         (gap.ns() >= 4 * (width.ns() + 1)).then_some(gap)

@@ -1,29 +1,29 @@
-//! Where two runs that should be the same part.
+//! Finds where two runs that should be identical diverge.
 
 use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::Sample;
 use std::fmt;
 
-/// The first place at which two runs differ.
+/// The first difference of two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Divergence {
-    /// A sample: of the series of either run that differ, the one that was due first.
+    /// A sample: the earliest due among the differing series.
     Sample {
         /// The series with its phase.
         series: String,
-        /// In the one run; none where the series ends before it.
+        /// The sample in the first run; none if the series ends before it.
         first: Option<Sample>,
-        /// In the other.
+        /// The sample in the second run.
         second: Option<Sample>,
     },
     /// The runs do not have the same series.
     Series(String),
-    /// All kept samples are the same: what differs was counted, or came after the last kept one.
+    /// All kept samples are the same: the difference is in counts, or after the last kept one.
     BeyondKept(String),
 }
 
-/// Compares two runs sample by sample; `None` where nothing differs. Phases and series are matched
-/// by their place and name.
+/// Compares two runs sample by sample; `None` without a difference. Phases and series are matched
+/// by index and name.
 pub fn first_divergence(
     first: &Bundle,
     second: &Bundle,
@@ -65,7 +65,7 @@ pub fn first_divergence(
     Ok(earliest.map(|(_, divergence)| divergence).or(beyond).or(unmatched))
 }
 
-/// The samples at one place of two series.
+/// The samples at one index of two series.
 type Pair = (Option<Sample>, Option<Sample>);
 
 /// The first pair of kept samples that differ.

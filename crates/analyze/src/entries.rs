@@ -1,4 +1,4 @@
-//! Entries into the kernel on a CPU: summed by what was served and who caused it.
+//! Entries into the kernel on a CPU: summed by served function and originator.
 
 mod describe;
 mod interruptions;
@@ -14,11 +14,11 @@ use punctual_core::cycle::TaskName;
 use punctual_core::entry::{Entry, EntryKind, Originator, Served, Via};
 use std::collections::BTreeMap;
 
-/// Rows of single threads; then threads of one name share one.
+/// The maximum number of rows for single threads; beyond it, threads of one name share a row.
 const ROWS: usize = 4_096;
 const MOST: usize = 2 * ROWS;
 
-/// What makes entries the same.
+/// The key for summing entries.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     served: Served,
@@ -28,11 +28,11 @@ struct Key {
     observer: bool,
 }
 
-/// Entries that are the same.
+/// The sum of entries with the same key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     entries: u64,
-    /// Further functions of other entries.
+    /// Occurrences as a further function of other entries.
     further: u64,
     total: Nanos,
     longest: Nanos,
@@ -63,11 +63,11 @@ fn sum(all: &[(&Key, &Sum)]) -> Sum {
 pub struct EntryTable {
     sums: BTreeMap<Key, Sum>,
     pub entries: u64,
-    /// Those that interrupted the idle task.
+    /// Entries that interrupted the idle task.
     pub idle: u64,
     pub total: Nanos,
     pub longest: Nanos,
-    /// Entries that found no row.
+    /// Entries without a row, as the table was full.
     pub left_out: u64,
 }
 
@@ -99,7 +99,7 @@ impl EntryTable {
         });
     }
 
-    /// The addresses whose names [`EntryTable::rows`] asks for, those of stacks aside.
+    /// The addresses that [`EntryTable::rows`] needs names for, except those of stacks.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
         self.sums.keys().flat_map(|key| {
             let via = match key.via {
@@ -116,13 +116,13 @@ impl EntryTable {
         })
     }
 
-    /// The stacks of originators, of the longest entry of each row.
+    /// The originators' stacks of the longest entry in each row.
     pub fn stacks(&self) -> impl Iterator<Item = u32> + '_ {
         self.sums.values().filter_map(|sum| sum.originator?.stack)
     }
 
-    /// The entries of one kind and originator that took the longest in all; those of punctual only
-    /// where there are no others.
+    /// The entries of the kind and originator with the longest total time; those of punctual only
+    /// if no others exist.
     pub fn top(&self, names: &EntryNames) -> Option<EntryTable> {
         let alike = self.alike(names);
         let weight = |alike: &Vec<(&Key, &Sum)>| {
@@ -133,7 +133,7 @@ impl EntryTable {
         Some(EntryTable { sums, ..EntryTable::default() })
     }
 
-    /// What has the same words: entries of an interrupt, whomever it interrupted.
+    /// Groups rows with the same words: entries of an interrupt, in any interrupted task.
     fn alike(&self, names: &EntryNames) -> Vec<Vec<(&Key, &Sum)>> {
         let mut alike: BTreeMap<_, Vec<(&Key, &Sum)>> = BTreeMap::new();
         for (key, sum) in &self.sums {
@@ -145,8 +145,7 @@ impl EntryTable {
         alike.into_values().collect()
     }
 
-    /// Rows for people, those that took the longest in all first. What punctual itself did is the
-    /// last one.
+    /// Rows for display, the longest total time first and the actions of punctual last.
     pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
         let alike = self.alike(names);
         let row = |alike: &Vec<(&Key, &Sum)>| Some(names.row(alike.first()?.0, &sum(alike)));

@@ -1,7 +1,7 @@
-//! Whether two sides are equivalent: two one-sided tests against a margin that was stated before
-//! anything was measured (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). They are, at 5 %,
-//! where the 90 % interval of the difference lies within the margin. That a difference is not
-//! significant shows nothing of the kind.
+//! Whether two sides are equivalent: two one-sided tests against a margin stated before the
+//! measurement (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). At 5 %, they are equivalent if
+//! the 90 % interval of the difference is within the margin. An insignificant difference is no
+//! proof of equivalence.
 
 use crate::stats::dispersion::moments;
 use crate::stats::probability::{normal_upper, student_upper};
@@ -9,39 +9,38 @@ use punctual_bundle::summary::VerdictWord;
 
 /// The error of each of the two tests.
 const ERROR: f64 = 0.05;
-/// The chance that as many as are said to be needed show it, if the sides are equal.
+/// The probability that the stated number of values shows equivalence, if the sides are equal.
 const POWER: f64 = 0.8;
-/// More than this are no help to anybody.
+/// The largest number of values that is worth proposing.
 const MOST: f64 = 1e6;
 
-/// What became of a margin.
+/// The outcome of a margin.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tested {
-    /// The mean difference, the other side less the first, in ns.
+    /// The mean difference in ns: the other side minus the first.
     pub difference: f64,
     /// Its 90 % interval.
     pub interval: [f64; 2],
-    /// By how much it may differ, in ns.
+    /// The allowed difference in ns.
     pub margin: f64,
     /// Met: equivalent. Not met: the whole interval is outside of the margin.
     pub verdict: VerdictWord,
-    /// Pairs, or values of each side, from which this was computed.
+    /// The number of pairs, or of values of each side.
     pub count: usize,
-    /// How many would show equivalence with a chance of 80 %, if the sides are equal and spread as
-    /// these do: these are the pilot.
+    /// The number that would show equivalence with a probability of 80 %, if the sides are equal
+    /// and vary as these do: these are the pilot.
     pub needed: Option<u64>,
 }
 
-/// Of pairs: the differences, each the other side less the first. `None` for fewer than two.
+/// From pairs: the differences, each the other side minus the first. `None` for fewer than two.
 pub fn of_pairs(differences: &[f64], margin: f64) -> Option<Tested> {
     let (mean, variance) = moments(differences)?;
     let n = differences.len() as f64;
     Some(judge(mean, (variance / n).sqrt(), n - 1.0, variance, margin, differences.len()))
 }
 
-/// Of values of either side that belong to nothing on the other: blocks of time, runs.
-/// `inflation` says by how much the variance of each mean is larger because neighbours resemble
-/// each other. `None` for fewer than two of a side.
+/// From unpaired values of each side: blocks of time, runs. `inflation` is the factor by which
+/// correlated neighbours increase the variance of each mean. `None` for fewer than two on a side.
 pub fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2], margin: f64) -> Option<Tested> {
     let [(a, of_a), (b, of_b)] = [moments(sides[0])?, moments(sides[1])?];
     let variances = [of_a * inflation[0], of_b * inflation[1]];
@@ -55,7 +54,7 @@ pub fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2], margin: f64) -> Option<
     Some(judge(b - a, square.sqrt(), freedom, variances[0] + variances[1], margin, count))
 }
 
-/// Of an estimate with its standard error, from `count` values.
+/// From an estimate with its standard error, based on `count` values.
 pub fn of_estimate(difference: f64, error: f64, freedom: f64, count: usize, margin: f64) -> Tested {
     judge(difference, error, freedom, error * error * count as f64, margin, count)
 }
@@ -77,7 +76,7 @@ fn judge(
     } else {
         VerdictWord::Undecided
     };
-    // Both tests must hold, so half of the chance of failing belongs to each.
+    // Both tests must hold, so each has half of the probability of failing.
     let z = normal_upper(ERROR) + normal_upper((1.0 - POWER) / 2.0);
     let needed = (z * z * variance / (margin * margin)).ceil() + 1.0;
     let needed = (margin > 0.0 && needed <= MOST).then_some(needed.max(2.0) as u64);
@@ -101,7 +100,7 @@ mod tests {
         let verdict = |margin| of_pairs(&differences, margin).unwrap().verdict;
         assert_eq!(verdict(1.5), VerdictWord::Undecided);
         assert_eq!(verdict(0.1), VerdictWord::NotMet, "all of the interval is outside");
-        // Its spread alone says how many are needed: z is 1.645 + 1.282.
+        // Only its spread determines the needed number: z is 1.645 + 1.282.
         assert_eq!(tested.needed, Some(3));
         assert_eq!(of_pairs(&differences, 0.1).unwrap().needed, Some(980));
         assert_eq!((of_pairs(&[1.0], 3.0), of_pairs(&[], 3.0)), (None, None));

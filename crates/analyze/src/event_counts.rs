@@ -1,15 +1,15 @@
-//! How many events of each kind a recording holds.
+//! Counts the events of each kind in a recording.
 
 use punctual_core::event::{Event, EventKind, Group, Recorded, TracepointId};
 use punctual_core::{MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// How many events a recording holds, by their kinds and CPUs.
+/// The number of events in a recording, by kind and CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventCounts {
-    /// Of the kernel, by group and name ([`EventKind::name`]).
+    /// Kernel events by group and name ([`EventKind::name`]).
     pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
-    /// Of tracepoints that were recorded by name.
+    /// Tracepoints recorded by name.
     pub tracepoints: BTreeMap<TracepointId, u64>,
     pub points: u64,
     pub calls: u64,
@@ -19,7 +19,7 @@ pub struct EventCounts {
     pub stacks: u64,
     /// Findings of the recorder itself: interrupted tasks, unthrottled tasks.
     pub looked: u64,
-    /// Events missing, as the marks in the recording say.
+    /// Missing events, by the marks in the recording.
     pub lost: u64,
     /// The first and the last instant.
     pub span: Option<(MonotonicNs, MonotonicNs)>,
@@ -54,26 +54,25 @@ impl EventCounts {
         self.span = Some((first.min(event.at), last.max(event.at)));
     }
 
-    /// Events of the kernel in a group.
+    /// The number of kernel events in a group.
     pub fn group(&self, group: Group) -> u64 {
         self.kernel.get(&group).map_or(0, |kinds| kinds.values().sum())
     }
 
-    /// Tracepoints that were recorded by name, in the order of their ids, also those that never
-    /// came.
+    /// Tracepoints recorded by name, ordered by id, including those without events.
     pub fn named<'r>(&self, recorded: &'r Recorded) -> Vec<(&'r str, u64)> {
         let count = |id: u32| self.tracepoints.get(&TracepointId(id)).copied().unwrap_or(0);
         (0..).zip(&recorded.tracepoints).map(|(id, name)| (name.as_str(), count(id))).collect()
     }
 
-    /// All that happened: everything but marks of what is missing.
+    /// The total number of events, without the marks of missing ones.
     pub fn total(&self) -> u64 {
         let kernel: u64 = self.kernel.values().flat_map(|kinds| kinds.values()).sum();
         let named: u64 = self.tracepoints.values().sum();
         kernel + named + self.points + self.calls + self.samples + self.stacks + self.looked
     }
 
-    /// From the first event to the last.
+    /// The time from the first event to the last.
     pub fn length(&self) -> Nanos {
         self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
     }

@@ -1,5 +1,5 @@
 //! The exact explanation of samples in virtual time: every function between release and arrival,
-//! from the blocks of instructions that QEMU's plugin saw.
+//! from the instruction blocks recorded by QEMU's plugin.
 
 pub mod difference;
 pub mod document;
@@ -19,43 +19,43 @@ use punctual_bundle::exact::Sections;
 use punctual_core::Nanos;
 use symbols::Names;
 
-/// A sample, exactly.
+/// An exactly explained sample.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExactSample {
     /// When it was due, in ns of its clock.
     pub due: i64,
     /// From `due` to `woke`, in virtual time.
     pub latency: Nanos,
-    /// The measuring thread's name, where a switch to it was seen.
+    /// The measuring thread's name, if a switch to it was seen.
     pub thread: Option<String>,
     pub path: Path,
-    /// The parts of the way.
+    /// The parts of the path.
     pub parts: Vec<Part>,
     pub functions: Vec<Function>,
 }
 
-/// All that is known of a run.
+/// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exact {
     /// Instructions of the whole run.
     pub insns: u64,
     pub samples_seen: u64,
-    /// Samples whose window is shorter than their latency.
+    /// Samples with a window shorter than their latency.
     pub cut: u64,
-    /// The worst samples, the latest first.
+    /// The worst samples, the highest latency first.
     pub worst: Vec<ExactSample>,
-    /// Ordinary ones, by their latency.
+    /// Ordinary samples, by latency.
     pub ordinary: Vec<ExactSample>,
-    /// Instructions in which sections were looked for: the measured part of the run.
+    /// Instructions searched for sections: the measured part of the run.
     pub kept: u64,
-    /// Blocks and places of sections that found no room.
+    /// Blocks and places of sections dropped for lack of space.
     pub lost: u64,
     pub sections: Sections,
-    /// The names of tasks, by their place in the paths' events and contexts.
+    /// The names of tasks, by their index in the paths' events and contexts.
     pub tasks: Vec<String>,
 }
 
-/// A function that a sample has more of than an ordinary one.
+/// A function with more instructions in a sample than in an ordinary one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     pub function: String,
@@ -64,7 +64,7 @@ pub struct Difference {
 }
 
 impl Exact {
-    /// Of what the plugin wrote. `insn` is the time that an instruction takes.
+    /// The results from a dump. `insn` is the time per instruction.
     pub fn of(dump: &Dump, names: &Names, insn: Nanos) -> Exact {
         let all = |windows: &[Window]| {
             let sample = |window: &Window| sample(dump, window, names, insn);
@@ -93,14 +93,14 @@ impl Exact {
         }
     }
 
-    /// The ordinary sample to compare with: the one in the middle.
+    /// The ordinary sample for comparison: the median one.
     pub fn typical(&self) -> Option<&ExactSample> {
         self.ordinary.get(self.ordinary.len() / 2)
     }
 }
 
 impl ExactSample {
-    /// What this sample has more of than another, the most first.
+    /// The functions in which this sample exceeds another, the largest excess first.
     pub fn more_than(&self, other: &ExactSample) -> Vec<Difference> {
         let there = |name: &str| {
             other.functions.iter().find(|function| function.name == name).map_or(0, |f| f.own)

@@ -1,10 +1,9 @@
 //! The causes of a latency: disjoint parts that add up to it, each with the events that prove it.
 //!
-//! The instants between `due` and `woke` are cut at every relevant change: the state of the
-//! thread, the task on its CPU, the interrupt handled there. Each piece has one [`Cause`]; what no
-//! event proves is [`Cause::Unknown`], never spread over the others. Reading order: `segment`
-//! cuts, `classify` judges, `evidence` has the events that a piece rests on, `parts` joins,
-//! `waits` follows.
+//! The time between `due` and `woke` is divided at every relevant change: the state of the thread,
+//! the task on its CPU, the interrupt handled there. Each piece has one [`Cause`]; time without
+//! proof is [`Cause::Unknown`], never spread over the others. Reading order: `segment` divides,
+//! `classify` judges, `evidence` has the events behind a piece, `parts` joins, `waits` follows.
 
 mod cause;
 mod classify;
@@ -43,40 +42,41 @@ use trace_context::TraceContext;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LatencyInterval {
     pub tid: Tid,
-    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
+    /// The CPU on which its end was seen; [`Event::NO_CPU`] if unknown.
     pub cpu: u16,
-    /// When it should have come, or began.
+    /// When it was due, or began.
     pub due: MonotonicNs,
     pub woke: MonotonicNs,
     pub kind: Kind,
 }
 
-/// What the beginning of an interval is.
+/// The meaning of an interval's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A timer was programmed to wake the thread at `due`: until its wake-up, the timer interrupt
-    /// is delayed.
+    /// The expiry of a timer that was to wake the thread at `due`: until the wake-up, the timer
+    /// interrupt is delayed.
     Timer,
     /// The thread passed a test point at `due`, and may have waited since.
     Interval,
 }
 
-/// One piece of a latency.
+/// A part of a latency.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
     pub cause: Cause,
     pub from: MonotonicNs,
     pub to: MonotonicNs,
-    /// The CPU that it concerns, where it concerns one.
+    /// The CPU concerned, if any.
     pub cpu: Option<u16>,
     /// The priority of the responsible task, as the kernel's `prio`, if a switch shows it.
     pub prio: Option<i16>,
-    /// Where in the kernel the responsible task was, where the recorder took its stack.
+    /// The kernel stack of the responsible task, if the recorder took it.
     pub stack: Option<StackId>,
-    /// The events that prove it, as places in the events given, ascending. Empty for
-    /// [`Cause::Unknown`] alone.
+    /// The events that prove it, as ascending indices of the given events. Empty only for
+    /// [`Cause::Unknown`].
     pub evidence: Vec<usize>,
-    /// For a wait for another task: what that one did meanwhile, in parts that add up to this one.
+    /// For a wait for another task: that task's activity meanwhile, in parts that add up to this
+    /// one.
     pub meanwhile: Vec<Part>,
 }
 
@@ -86,25 +86,25 @@ impl Part {
     }
 }
 
-/// Where the time went.
+/// The breakdown of a latency.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
     pub interval: LatencyInterval,
-    /// One after the other, without holes, from `due` to `woke`; none for a latency of 0 or less.
+    /// Consecutive parts without gaps from `due` to `woke`; none for a latency of 0 or less.
     pub parts: Vec<Part>,
     /// For a wait for a lock: the holder, then the task that the holder waited for, and so on.
     pub chain: Vec<Tid>,
-    /// Who woke the thread, who woke that one, and so on: at most eight steps.
+    /// The waker of the thread, then the waker of that, and so on: at most eight steps.
     pub wakeups: Vec<WakeUp>,
-    /// Events that are missing within the interval.
+    /// The number of events missing within the interval.
     pub lost: u64,
-    /// What of this rests on an incomplete record; empty where nothing does.
+    /// The parts that depend on an incomplete record.
     pub warnings: Vec<Warning>,
-    /// Groups of kernel events that were not recorded and may show what is not explained here.
+    /// Event groups that were not recorded and may show the unexplained parts.
     pub not_recorded: Vec<Group>,
 }
 
-/// Why an explanation may be wrong.
+/// The reason why an explanation may be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Warning {
     /// Events are missing within the interval.
@@ -116,19 +116,19 @@ pub enum Warning {
     BeginsAfterDue,
     /// More than a twentieth of the latency is unknown.
     MuchUnknown,
-    /// The end of page faults, which no kernel records, was taken from what the thread did next, or
-    /// from how long such a fault takes at most.
+    /// The end of page faults, which no kernel records, was derived from the thread's next event,
+    /// or from the maximum duration of such a fault.
     FaultEnds,
-    /// Only the steal clock proves it, which counts in ticks: how much, not when.
+    /// Only the steal clock proves it, which counts in ticks: the amount, not the time.
     StealClock,
     /// An exit from idle took far longer than the idle state declares.
     LongIdleExit,
-    /// The thread's CPU did nothing for long although an interrupt was due.
+    /// The thread's CPU was inactive for long although an interrupt was due.
     Silent,
 }
 
 impl Warning {
-    /// The word for it in JSON.
+    /// Its spelling in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Warning::Lost => "lost-events",
@@ -143,7 +143,7 @@ impl Warning {
         }
     }
 
-    /// What it means, in a sentence.
+    /// Its meaning in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
             Warning::Lost => "Events were lost within the interval.",
@@ -173,20 +173,19 @@ impl Warning {
     }
 }
 
-/// How far an explanation can be trusted.
+/// The confidence in an explanation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
-    /// Events are missing or much is unknown: the parts that are named are proven, and may not be
-    /// all.
+    /// Events are missing or much is unknown: the named parts are proven, but may be incomplete.
     Low,
-    /// Something is deduced rather than recorded.
+    /// Some parts are derived rather than recorded.
     Fair,
     /// Every part is proven by events, and none is missing.
     High,
 }
 
 impl Confidence {
-    /// As terminal and JSON write it.
+    /// Its spelling in terminal and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Confidence::Low => "low",
@@ -210,25 +209,24 @@ impl Explanation {
         totals
     }
 
-    /// The time that punctual itself took.
+    /// The time taken by punctual itself.
     pub fn observed(&self) -> Nanos {
         let own = self.parts.iter().filter(|part| matches!(part.cause, Cause::Observer { .. }));
         own.fold(Nanos::ZERO, |sum, part| sum + part.span())
     }
 
-    /// The time that no event explains.
+    /// The time without proven cause.
     pub fn unknown(&self) -> Nanos {
         let unknown = self.parts.iter().filter(|part| part.cause == Cause::Unknown);
         unknown.fold(Nanos::ZERO, |sum, part| sum + part.span())
     }
 
-    /// Whether the parts add up to the latency: they always do, and whoever shows an explanation
-    /// may ask.
+    /// Whether the parts add up to the latency: they always do, and displays may check it.
     pub fn adds_up(&self) -> bool {
         self.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span()) == self.latency()
     }
 
-    /// How far it can be trusted.
+    /// The confidence in it.
     pub fn confidence(&self) -> Confidence {
         let weight = |warning: &Warning| match warning {
             Warning::Lost | Warning::MuchUnknown | Warning::LongIdleExit | Warning::Silent => {
@@ -244,9 +242,9 @@ impl Explanation {
     }
 }
 
-/// Explains one sample from the events around it, in the order of time: those from a little before
-/// `due` (so that it is known who ran then) to `woke`. `coverage` is what was recorded; its
-/// instants are ignored. Events after `woke` only end parts.
+/// Explains one sample from the events around it in order of time: from a little before `due` (so
+/// that the running tasks are known) to `woke`. `coverage` describes the recording; its instants
+/// are ignored. Events after `woke` only end parts.
 pub fn explain(
     interval: LatencyInterval,
     events: &[Event],
@@ -272,11 +270,10 @@ pub fn explain(
     explanation
 }
 
-/// The inverse of the share of the latency from which on missing groups of events are reported.
+/// The reciprocal of the share of the latency from which missing groups of events are reported.
 const WORTH: i64 = 20;
 
-/// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at
-/// least.
+/// The groups that would show such waits and were not recorded, for parts of at least a twentieth.
 fn not_recorded(context: &TraceContext, explanation: &Explanation) -> Vec<Group> {
     let Some(recorded) = &context.coverage.groups else { return Vec::new() };
     let takes = |is: fn(Cause) -> bool| {

@@ -1,4 +1,4 @@
-//! The explained samples of a bundle, as terminal, report and JSON show them.
+//! The explained samples of a bundle, for terminal, report and JSON.
 
 use crate::explain::{Explanation, Mode, Part, Socket, WakeUp};
 use crate::occupancy::interrupt_name;
@@ -14,38 +14,38 @@ use punctual_core::{CpuSet, Event, Finding, MonotonicNs, Names, Nanos, Severity}
 /// An explained sample with the events around it.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// Its phase; empty where it is none of a run.
+    /// Its phase; empty if it does not belong to a run.
     pub phase: String,
-    /// Its series, or the pair or function that it is an interval of.
+    /// Its series, or the pair or function of the interval.
     pub series: String,
     pub explanation: Explanation,
-    /// The events of the window in the order of time: what [`crate::explain::Part::evidence`]
-    /// counts in.
+    /// The events of the window in order of time, which [`crate::explain::Part::evidence`] refers
+    /// to.
     pub events: Vec<Event>,
-    /// CPUs that were recorded and whose events are not here.
+    /// CPUs whose recorded events are not included.
     pub left_out: CpuSet,
 }
 
 /// The requested explanations of a bundle.
 #[derive(Clone, Debug)]
 pub struct Explanations {
-    /// Where the events come from.
+    /// The source of the events.
     pub source: EventSource,
-    /// By what rule windows were kept, where they are windows.
+    /// The rule for keeping windows, if they are from windows.
     pub rule: Option<KeptRule>,
     pub recorded: Recorded,
-    /// What numbers in events are called.
+    /// The names of the numbers in events.
     pub names: Names,
-    /// The windows of each series, if they come from windows.
+    /// The windows of each series, if any.
     pub series: Vec<SeriesWindows>,
-    /// The samples, by series in the bundle's order, of each the latest first.
+    /// The samples by series in the bundle's order, in each the highest latency first.
     pub samples: Vec<Explained>,
     pub findings: Vec<Finding>,
 }
 
 impl Explained {
-    /// Whether the parts do what they must: begin where the sample was due, follow one another, end
-    /// where it came, and so add up to its latency. Otherwise it is a bug, and reported as one.
+    /// Whether the parts are consistent: from the due time to the arrival without gaps, so that
+    /// they add up to the latency. Anything else is a bug, and reported as such.
     pub fn adds_up(&self) -> bool {
         let (interval, parts) = (self.explanation.interval, &self.explanation.parts);
         if interval.woke <= interval.due {
@@ -76,7 +76,7 @@ impl Explanations {
         Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
     }
 
-    /// As `punctual explain --json` prints it.
+    /// The document printed by `punctual explain --json`.
     pub fn document(&self) -> ExplainDocument {
         ExplainDocument {
             schema: EXPLAIN_SCHEMA.to_owned(),

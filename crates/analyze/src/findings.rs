@@ -10,8 +10,8 @@ pub use run::{of_absent, of_phase, of_run};
 pub use series::{is_of_thread, of_series};
 pub use validity::of_validity;
 
-/// Every finding that figures can raise, with one line on what it means; docs/reference/json.md
-/// lists the same.
+/// Every finding about figures, with its meaning in one line; docs/reference/json.md has the same
+/// list.
 pub const IDS: [(&str, &str); 40] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),

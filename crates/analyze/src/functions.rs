@@ -1,9 +1,9 @@
-//! Probed functions: how long their calls take with and without the functions that they call, and
-//! how often they are called.
+//! Probed functions: the time of their calls with and without the functions that they call, and
+//! their frequency.
 //!
-//! A call is reported at its end, so inner calls come before outer ones. What of a thread's calls
-//! lies within an outer one is known by the outer one's entry; nothing is needed but the calls that
-//! no outer one has claimed yet.
+//! A call is reported at its end, so inner calls come before outer ones. The entry of an outer call
+//! determines which calls of the thread are within it; only the calls not yet claimed by an outer
+//! one are needed.
 
 use crate::gaps::{Gaps, Scope};
 use crate::intervals::{Figures, Interval, Seen};
@@ -13,17 +13,17 @@ use punctual_core::{
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// At most this many functions have figures; the calls of others are counted.
+/// The maximum number of functions with figures; calls of others are counted.
 pub const FUNCTIONS: usize = 256;
-/// Of a thread's unclaimed calls the oldest are joined when there are more: where an outer call
-/// began among those, its exclusive time is unknown.
+/// The maximum number of a thread's unclaimed calls. Beyond it the oldest are joined: an outer call
+/// that began among those has an unknown exclusive time.
 const UNCLAIMED: usize = 1 << 10;
-/// Of a function's calls in a thread this many are remembered, in case that an outer call of the
+/// The number of a function's calls in a thread that are remembered, in case an outer call of the
 /// same function claims them.
 const RECURSION: usize = 64;
-/// At most this many threads are followed.
+/// The maximum number of threads followed.
 const THREADS: usize = 1 << 17;
-/// Exclusive times and periods have no exact histogram, only that of the whole.
+/// Exclusive times and periods have no exact histogram, only the overall one.
 const SHAPE: SeriesShape =
     SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
@@ -32,11 +32,11 @@ const SHAPE: SeriesShape =
 pub struct Call {
     pub function: FunctionId,
     pub interval: Interval,
-    /// Its time without the probed functions that it called; `None` where some of those may be
+    /// Its time without the probed functions that it called; `None` if some of those may be
     /// missing.
     pub exclusive: Option<Nanos>,
-    /// Whether it was left by longjmp, an exception or the end of its thread, rather than by
-    /// returning: then it is in no figure but its count.
+    /// Whether it was left by longjmp, an exception or the end of its thread instead of a return:
+    /// only its count includes it then.
     pub left: bool,
 }
 
@@ -48,10 +48,10 @@ pub struct FunctionFigures {
     pub exclusive: SeriesData,
     /// Calls whose exclusive time is unknown.
     pub exclusive_unknown: u64,
-    /// From one call's entry to the next one's in the same thread; inner calls of a recursion are
-    /// not counted.
+    /// From one call's entry to the next one's in the same thread, without inner calls of a
+    /// recursion.
     pub period: SeriesData,
-    /// Calls left otherwise than by returning.
+    /// Calls left without a return.
     pub left: u64,
     /// Whether any call may be missing.
     pub lossy: bool,
@@ -64,11 +64,11 @@ pub struct Functions {
     limits: HashMap<FunctionId, Limit>,
     unclaimed: HashMap<Tid, VecDeque<Ended>>,
     recent: HashMap<(Tid, FunctionId), VecDeque<MonotonicNs>>,
-    /// Calls of functions, or in threads, beyond those that are followed.
+    /// Calls beyond the limits on functions and threads.
     untracked: u64,
 }
 
-/// Ended calls of a thread that no outer call has claimed: one, or several joined.
+/// Ended calls of a thread not claimed by an outer call: one, or several joined.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
     first_entry: MonotonicNs,
@@ -77,7 +77,7 @@ struct Ended {
 }
 
 impl Functions {
-    /// With limits on how long a call may take.
+    /// With limits on the duration of calls.
     pub fn new(limits: impl IntoIterator<Item = (FunctionId, Limit)>) -> Functions {
         Functions { limits: limits.into_iter().collect(), ..Functions::default() }
     }
@@ -117,7 +117,7 @@ impl Functions {
         Some(Call { function, interval, exclusive, left })
     }
 
-    /// The exclusive time of a call that just ended: what it claims was inside it.
+    /// The exclusive time of a call that just ended, which claims the calls inside it.
     fn claim(&mut self, tid: Tid, began: MonotonicNs, span: Nanos) -> Option<Nanos> {
         if self.unclaimed.len() >= THREADS && !self.unclaimed.contains_key(&tid) {
             self.untracked += 1;
@@ -129,7 +129,7 @@ impl Functions {
             inner += last.total;
             ended.pop_back();
         }
-        // It began among calls that were joined: which of them are its own is forgotten.
+        // It began among joined calls, which can no longer be separated.
         let forgotten = ended.back().is_some_and(|last| last.last_entry >= began);
         ended.push_back(Ended { first_entry: began, last_entry: began, total: span });
         if ended.len() > UNCLAIMED
@@ -141,7 +141,7 @@ impl Functions {
         (!forgotten).then(|| Nanos((span - inner).ns().max(0)))
     }
 
-    /// Keeps the entry for the period; those of inner calls of a recursion go.
+    /// Keeps the entry for the period, without those of inner calls of a recursion.
     fn entered(&mut self, tid: Tid, function: FunctionId, began: MonotonicNs) {
         if self.recent.len() >= THREADS && !self.recent.contains_key(&(tid, function)) {
             self.untracked += 1;
@@ -160,7 +160,7 @@ impl Functions {
         }
     }
 
-    /// The figures, and how many calls were beyond what is followed.
+    /// The figures, and the number of calls beyond the limits.
     pub fn finish(mut self) -> (BTreeMap<FunctionId, FunctionFigures>, u64) {
         for ((_, function), recent) in &self.recent {
             let Some(figures) = self.figures.get_mut(function) else { continue };
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!((figures[&FunctionId(0)].left, figures[&FunctionId(0)].calls.matched()), (1, 0));
     }
 
-    /// A tree of calls as events in the order of their ends, with the exclusive time of each.
+    /// A tree of calls as events ordered by their ends, with the exclusive time of each.
     fn tree() -> impl Strategy<Value = Vec<(Event, i64)>> {
         proptest::collection::vec((0usize..4, 0i64..50, 0u32..3), 1..300).prop_map(|steps| {
             let (mut now, mut open, mut out) =

@@ -1,14 +1,15 @@
-//! The gaps of a recording, collected before its events are read: a pair or state that spans a gap
-//! is uncertain.
+//! The gaps of a recording, collected before its events are read: a pair or state across a gap is
+//! uncertain.
 //!
-//! A recorder reports a loss when it has space again, so after events of other CPUs within the gap.
-//! To judge those in one pass has to know the losses first; they are few, and found in a pass of
-//! their own.
+//! A recorder reports a loss once it has space again, so after events of other CPUs within the gap.
+//! The losses must therefore be known before the main pass; they are few, and found in a separate
+//! pass.
 
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
 
-/// At most this many gaps per source; further ones are joined with the last, which is conservative.
+/// The maximum number of gaps per source; further ones are joined with the last, which is
+/// conservative.
 const KEPT: usize = 1 << 16;
 
 /// The source whose losses matter for an interval.
@@ -25,8 +26,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The source of a test point: its thread's ring, or the buffers of the CPUs for a source line
-    /// that the kernel stamped, which alone knows its CPU.
+    /// The source of a test point: its thread's ring or, for a source line, which the kernel
+    /// timestamps and which alone has a CPU, the buffers of the CPUs.
     pub fn of_point(tid: Tid, cpu: u16) -> Scope {
         if cpu == Event::NO_CPU { Scope::Thread(tid) } else { Scope::AnyCpu }
     }
@@ -65,7 +66,7 @@ impl Gaps {
         }
     }
 
-    /// Puts what was added in order; before this nothing is answered.
+    /// Sorts the gaps; required before queries.
     pub fn seal(&mut self) {
         // A loss without a thread concerns all threads.
         if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
@@ -90,8 +91,7 @@ impl Gaps {
         !self.any_thread.0.is_empty()
     }
 
-    /// From the first to the last instant within `from..=to` at which events of this source may be
-    /// missing.
+    /// The first and last instant within `from..=to` at which events of this source may be missing.
     pub fn within(
         &self,
         scope: Scope,
@@ -111,7 +111,7 @@ impl Gaps {
     }
 }
 
-/// Buckets of time; in order and apart from each other once joined.
+/// Intervals of time; sorted and disjoint once joined.
 #[derive(Clone, Debug, Default)]
 struct Intervals(Vec<(MonotonicNs, MonotonicNs)>);
 

@@ -1,18 +1,17 @@
-//! Late samples that follow from one another are one incident, with the cause of its first.
+//! Groups late samples that follow from one another into incidents, with the cause of the first.
 
 use punctual_core::MonotonicNs;
 
-/// When a late cycle was released, and when it ended.
+/// The release and end of a late cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LateCycle {
     pub released: MonotonicNs,
     pub ended: MonotonicNs,
 }
 
-/// The late cycles of one thread, as their places among those given: those of an incident together,
-/// in the order of their releases; incidents in that of their first. A cycle belongs to the
-/// incident before it where it was released before that had ended: it would have been late whatever
-/// it did itself.
+/// The late cycles of one thread grouped into incidents, as indices ordered by release; incidents
+/// are ordered by their first cycle. A cycle belongs to the previous incident if it was released
+/// before that had ended: it would have been late anyway.
 pub fn incidents(cycles: &[LateCycle]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..cycles.len()).collect();
     order.sort_by_key(|place| (cycles[*place].released, cycles[*place].ended));
@@ -43,7 +42,8 @@ mod tests {
 
     #[test]
     fn cycles_that_catch_up_are_one_incident() {
-        // Every 10: the first takes 35, the next three were released meanwhile; that at 40 was not.
+        // Every 10: the first takes 35, the next three were released meanwhile; the one at 40 was
+        // not.
         let cycles = [(0, 35), (10, 37), (20, 38), (30, 39), (40, 55)];
         assert_eq!(of(&cycles), [vec![0, 1, 2, 3], vec![4]]);
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn one_that_is_missing_in_between_divides_nothing() {
-        // Only the worst samples are kept: that of 10 is not.
+        // Only the worst samples are kept: the one at 10 is not.
         assert_eq!(of(&[(0, 35), (20, 38), (30, 39)]), [vec![0, 1, 2]]);
     }
 

@@ -1,40 +1,40 @@
-//! Intervals between two events, and what is kept of those of a pair or a function: the statistics
-//! of any series, and the worst ones whole.
+//! Intervals between two events, and the data kept for a pair or a function: the statistics as of
+//! any series, and the worst intervals in full.
 
 use punctual_core::series::WORST_KEPT;
 use punctual_core::{ClockNs, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 
-/// The exact histogram of a pair: what is longer is counted in the histogram of the whole.
+/// The exact histogram of a pair: longer intervals are counted in the overall histogram.
 const SHAPE: SeriesShape =
     SeriesShape { range: Nanos::MILLI, resolution: Nanos(100), period: None };
 
-/// One end of an interval, as it was recorded.
+/// One recorded end of an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Seen {
     pub at: MonotonicNs,
-    /// The thread that it concerns.
+    /// The thread concerned.
     pub tid: Tid,
     /// The CPU, or [`punctual_core::Event::NO_CPU`].
     pub cpu: u16,
-    /// Its value, where it has one.
+    /// Its value, if any.
     pub value: Option<i64>,
 }
 
-/// One matched pair.
+/// A matched pair.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
-    /// Its place among the matched ones, from 0.
+    /// Its index among the matches, from 0.
     pub seq: u64,
     pub from: Seen,
     pub to: Seen,
 }
 
 impl Interval {
-    /// How long it took; negative where the clocks of the two ends disagree by more.
+    /// Its duration; negative if the clocks of the two ends disagree by more.
     pub fn span(&self) -> Nanos {
         self.to.at - self.from.at
     }
-    /// From A to B, in the order of time.
+    /// From A to B, in order of time.
     pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
         (self.from.at.min(self.to.at), self.from.at.max(self.to.at))
     }
@@ -44,8 +44,7 @@ impl Interval {
     }
 }
 
-/// Matches that reach over missing events: the true partner may be among those. They are in no
-/// other figure.
+/// Matches across missing events, which may include the true partner. They are in no other figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Uncertain {
     pub count: u64,
@@ -57,9 +56,9 @@ pub struct Uncertain {
 /// The figures of a pair or a function.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Statistics and histograms, as of every series; `due` is A's instant, `woke` B's.
+    /// Statistics and histograms, as for every series; `due` is A's instant, `woke` B's.
     pub data: SeriesData,
-    /// The worst, the longest first; of equal ones the earliest.
+    /// The worst, longest first; of equal ones the earliest first.
     pub worst: Vec<Interval>,
     pub uncertain: Uncertain,
     pub violations: u64,
@@ -72,12 +71,12 @@ impl Figures {
         Figures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }
     }
 
-    /// How long an interval may take, where that was said.
+    /// The limit, if any.
     pub fn limit(&self) -> Option<Limit> {
         self.limit
     }
 
-    /// Takes an interval and returns it as it is kept.
+    /// Adds an interval and returns it as kept.
     pub fn record(&mut self, from: Seen, to: Seen, uncertain: bool) -> Interval {
         let interval = Interval { seq: self.data.count() + self.uncertain.count, from, to };
         let span = interval.span();
@@ -107,7 +106,7 @@ impl Figures {
         self.worst.truncate(WORST_KEPT);
     }
 
-    /// Matched pairs, uncertain ones included.
+    /// Matched pairs, including uncertain ones.
     pub fn matched(&self) -> u64 {
         self.data.count() + self.uncertain.count
     }

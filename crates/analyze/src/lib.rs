@@ -1,7 +1,6 @@
 #![forbid(unsafe_code)]
-//! Statistics of what was measured, pure: figures, verdicts on requirements, findings about the
-//! figures, and what plots need. The same functions serve a run while it goes on and a bundle years
-//! later.
+//! Statistics of measurements, as pure functions: figures, verdicts on requirements, findings about
+//! the figures, and data for plots. The same functions serve a current run and an old bundle.
 
 pub mod account;
 pub mod answer;

@@ -1,18 +1,17 @@
-//! Requirements that punctual itself violated: a bound on latencies that only samples exceed which
-//! are within it without the part of punctual's own threads decides nothing about the system.
+//! Requirements violated by punctual itself: if only samples exceed a bound on latencies that are
+//! within it without the part of punctual's threads, the result says nothing about the system.
 
 use punctual_bundle::observed::{ObservedSample, ObservedSamples, ObservedSeries};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::{CauseKind, Finding, Metric, Nanos, Requirement, Severity};
 
-/// Whether a sample exceeds the bound only by what punctual took of it.
+/// Whether a sample exceeds the bound only due to the part of punctual.
 fn is_excused(sample: &ObservedSample, requirement: &Requirement) -> bool {
     let holds = |ns: i64| requirement.comparison.holds(ns as f64, requirement.bound as f64);
     !holds(sample.latency) && holds(sample.latency - sample.observer)
 }
 
-/// What a requirement on a series of `count` samples is then: undecided, if without those samples
-/// it held.
+/// Makes a requirement on a series of `count` samples undecided if it held without those samples.
 pub fn gate(held: &mut RequirementSummary, observed: &ObservedSamples, count: u64) {
     let Ok(requirement) = held.requirement.parse::<Requirement>() else { return };
     let (VerdictWord::NotMet, Some(beyond)) = (held.verdict, held.beyond) else { return };
@@ -30,7 +29,7 @@ pub fn gate(held: &mut RequirementSummary, observed: &ObservedSamples, count: u6
     }
 }
 
-/// That punctual delayed samples.
+/// Reports that punctual delayed samples.
 pub fn finding(of: &ObservedSeries) -> Option<Finding> {
     let longest = of.samples.iter().map(|sample| sample.observer).max()?;
     let count = of.samples.iter().count();

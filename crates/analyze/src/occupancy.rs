@@ -13,7 +13,7 @@ use punctual_core::event::{Recorded, TaskState};
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most this many threads, and shares of threads in CPUs, are added up one by one; the rest is
+/// The maximum number of threads, and of shares of threads in CPUs, with separate sums; others are
 /// counted as `untracked`.
 const KEPT: usize = 1 << 20;
 
@@ -121,8 +121,7 @@ impl Occupancy {
 
     fn processes(&self, names: &Names) -> Vec<ProcessOccupancy> {
         let mut processes: BTreeMap<Option<u32>, Vec<ThreadOccupancy>> = BTreeMap::new();
-        // Of a recording that was limited to some tasks, the others are seen in passing: nothing is
-        // known of them.
+        // In a recording limited to some tasks, others are only seen in passing and are unknown.
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| thread.is_followed()) {
             let process =
                 names.tasks.get(tid).map(|task| task.process).filter(|process| *process != 0);
@@ -251,7 +250,7 @@ impl Sink for Occupancy {
         self.cpus.entry(mark.cpu).or_default().switches += 1;
         let Some(thread) = self.of(mark.prev) else { return };
         match mark.state {
-            // As the kernel counts: whoever yields could have gone on (__schedule in
+            // As the kernel counts: a task that yields was still runnable (__schedule in
             // kernel/sched/core.c).
             TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
                 thread.times.involuntary += 1

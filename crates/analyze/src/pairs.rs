@@ -1,9 +1,9 @@
-//! Two-point reports: how long it takes from any point to any other.
+//! Two-point reports: the time from any point to any other.
 //!
 //! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and
-//! exits of probed functions. [`By`] defines which A belongs to which B, [`Rule`] which of several
-//! open ones. Every A and every B is matched or counted as unmatched, and a match that spans lost
-//! events is counted separately: its true partner may be among them.
+//! exits of probed functions. [`By`] defines which A matches which B, [`Rule`] which of several
+//! open ones. Every A and every B is matched or counted as unmatched. A match across lost events is
+//! counted separately, as its true partner may be among them.
 
 mod automatic;
 mod document;
@@ -26,38 +26,38 @@ pub use results::{Found, Pair, PairResult, Results};
 
 use std::fmt;
 
-/// What an A and a B must have in common to be a pair.
+/// The common key of an A and its B.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
-    /// The thread that they concern: that passes a point, is woken, is switched to.
+    /// The thread concerned: that passes a point, is woken, is switched to.
     Thread,
-    /// Their value: the first one of a point, the number of an interrupt or of a system call, a
+    /// The value: the first one of a point, the number of an interrupt or of a system call, a
     /// sector, a timer's address.
     Value,
-    /// The CPU on which both happened.
+    /// The CPU on which both occurred.
     Cpu,
     Global,
 }
 
-/// Which of several open A's a B belongs to.
+/// Which of several open A's a B is matched with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// The latest; an A that another A follows before any B is unmatched.
     Next,
-    /// The latest that has no B yet: brackets.
+    /// The latest without a B yet: brackets.
     Nested,
-    /// The oldest that has no B yet: many may be under way.
+    /// The oldest without a B yet: many may be in progress.
     Async,
 }
 
 impl By {
-    /// Every way, by its word.
+    /// All keys, by name.
     pub const ALL: [(&'static str, By); 4] =
         [("thread", By::Thread), ("value", By::Value), ("cpu", By::Cpu), ("global", By::Global)];
 }
 
 impl Rule {
-    /// Every rule, by its word.
+    /// All rules, by name.
     pub const ALL: [(&'static str, Rule); 3] =
         [("next", Rule::Next), ("nested", Rule::Nested), ("async", Rule::Async)];
 }

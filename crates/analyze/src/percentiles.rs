@@ -1,4 +1,4 @@
-//! Which percentiles are offered, and how many samples each needs.
+//! The offered percentiles, and the number of samples that each needs.
 
 /// The percentiles of every summary, ascending.
 pub const OFFERED: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
@@ -21,14 +21,14 @@ pub fn needed(percentile: f64) -> u64 {
     (BEYOND as f64 * 100.0 / tail * (1.0 - 1e-9)).ceil() as u64
 }
 
-/// The percentile as it is written in summaries: `99.9`.
+/// The percentile as written in summaries: `99.9`.
 pub fn key(percentile: f64) -> String {
     percentile.to_string()
 }
 
-/// The rank (from 1) of a percentile among `n` sorted samples: the smallest of them with at least
-/// that share at or below it (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical
-/// Packages", 1996). 0 only where `n` is 0.
+/// The rank (from 1) of a percentile among `n` sorted samples: the smallest with at least that
+/// share at or below it (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical
+/// Packages", 1996). 0 only if `n` is 0.
 pub fn rank(percentile: f64, n: u64) -> u64 {
     let exact = percentile / 100.0 * n as f64;
     ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1, n.max(1)).min(n)

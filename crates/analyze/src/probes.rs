@@ -1,12 +1,11 @@
-//! What probes cost, and where that is too much for what they measured.
+//! The cost of probes, and whether it is too high for the measured functions.
 
 use crate::functions::FunctionFigures;
 use punctual_core::event::{CallCounts, FunctionId, ProbeCost};
 use punctual_core::{Finding, Names, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// An interval that is not this many times longer than an empty function is dominated by the
-/// overhead of the probe.
+/// An interval shorter than this many times an empty function is dominated by the probe overhead.
 const SEVERAL: i64 = 5;
 
 /// Findings about the figures of probed functions.
@@ -61,7 +60,7 @@ fn price(cost: &ProbeCost) -> Finding {
     Finding::new("probe-cost", Severity::Note, "probes", message).evidence(evidence)
 }
 
-/// A call has two probes and a passage of a line one: what a call takes longer is a bound.
+/// A call has two probes, a passage of a line one: the overhead of a call is an upper bound.
 fn price_of_lines(cost: &ProbeCost) -> Finding {
     let added = cost.added.readable();
     let message = format!(
@@ -94,7 +93,7 @@ fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
         .remedy(remedy)
 }
 
-/// Calls that are in no figure.
+/// Calls in no figure.
 fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
     let accounted = calls.returned + calls.left + calls.too_deep + calls.no_room;
     let parts = [

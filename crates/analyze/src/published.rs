@@ -1,9 +1,10 @@
-//! Published results beside those of a run: the same figure here, and whether the shape came out.
+//! Published results beside those of a run: the same figure here, and whether the trend is
+//! reproduced.
 //!
-//! A figure of one run has the interval of its samples: of a percentile the order statistics at
-//! binomial ranks (Conover, "Practical Nonparametric Statistics", section 3.2), of a mean that of
-//! the normal distribution. Both take samples as independent; in bursts they are too narrow. What
-//! differs from run to run is not in them: labs repeat runs for that.
+//! A figure of one run has the interval of its samples: for a percentile the order statistics at
+//! binomial ranks (Conover, "Practical Nonparametric Statistics", section 3.2), for a mean that of
+//! the normal distribution. Both assume independent samples and are too narrow with bursts. They do
+//! not include differences between runs: labs repeat runs for that.
 
 use crate::Distribution;
 use crate::stats::probability::rank_at;
@@ -14,12 +15,11 @@ use punctual_bundle::summary::{
 use punctual_core::published::{Relation, Right};
 use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
 
-/// The probability beyond each end of an interval, and the normal quantile there.
+/// The probability beyond each end of an interval, and its normal quantile.
 const TAIL: f64 = 0.025;
 const DEVIATIONS: f64 = 1.96;
 
-/// A run: its phases, and the samples of a series by rank, by the places of its phase and of
-/// itself.
+/// A run: its phases, and the samples of a series by rank, by the indices of its phase and itself.
 struct Run<'a> {
     phases: &'a [PhaseSummary],
     distribution: &'a dyn Fn(usize, usize) -> Option<Distribution>,
@@ -63,8 +63,8 @@ impl Run<'_> {
         self.reading(&term)
     }
 
-    /// Whether a trend is reproduced, and the figures that show it. It is undecided where the
-    /// interval of their difference holds none.
+    /// Whether a trend is reproduced, and the figures that show it. Undecided if the interval of
+    /// their difference contains 0.
     fn decide(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
         let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
         let left = self.reading(&shape.left)?;
@@ -89,7 +89,7 @@ impl Run<'_> {
 
     /// The value of a figure, or why there is none.
     fn reading(&self, term: &Term) -> Result<Reading, String> {
-        // A name may hold an `@` itself.
+        // A name may itself contain an `@`.
         let whole = self.found(&term.of, None, term);
         match term.of.rsplit_once('@') {
             Some((of, phase)) if whole.is_err() => self.found(of, Some(phase), term),
@@ -127,13 +127,13 @@ impl Run<'_> {
     }
 }
 
-/// The interval of `a − b`, each with its own (Zou and Donner 2008, as in [`crate::compare`]).
+/// The interval of `a − b` from those of both (Zou and Donner 2008, as in [`crate::compare`]).
 fn difference(a: f64, [a_low, a_high]: [f64; 2], b: f64, [b_low, b_high]: [f64; 2]) -> [f64; 2] {
     let seen = a - b;
     [seen - (a - a_low).hypot(b_high - b), seen + (a_high - a).hypot(b - b_low)]
 }
 
-/// Whether the pattern names the series or what stands above it; `*` stands for any part.
+/// Whether the pattern names the series or a parent of it; `*` matches any part.
 fn matches(pattern: &str, series: &str) -> bool {
     let mut parts = series.split('/');
     pattern
@@ -155,7 +155,7 @@ fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
 }
 
 impl Run<'_> {
-    /// A figure of series of one phase, with its interval where it is of one.
+    /// A figure of series of one phase, with its interval if it is of a single series.
     fn of_series(
         &self,
         phase: usize,
@@ -177,7 +177,7 @@ impl Run<'_> {
     }
 }
 
-/// The interval of a figure of one series; `None` where its samples do not bound it.
+/// The interval of a figure of one series; `None` if its samples do not bound it.
 fn interval(
     series: &SeriesSummary,
     metric: Metric,
@@ -193,7 +193,7 @@ fn interval(
     }
 }
 
-/// Between the samples of binomial ranks.
+/// The samples at binomial ranks.
 fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2]> {
     let n = distribution.count();
     let from_top = |probability| rank_at(n as f64, 1.0 - percentile / 100.0, probability);
@@ -203,8 +203,8 @@ fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2
     Some([low.0.ns() as f64, high.1.ns() as f64])
 }
 
-/// A figure of several series: the least of minima, the largest of maxima, the mean of all samples,
-/// the sum of counts, the median of whatever else.
+/// A figure of several series: the smallest minimum, the largest maximum, the mean of all samples,
+/// the sum of counts, the median otherwise.
 fn together(measured: &[&SeriesSummary], metric: Metric, term: &Term) -> Result<Reading, String> {
     if measured.is_empty() {
         return Err(format!("{} was not measured", term.of));

@@ -1,10 +1,10 @@
-//! Stated requirements held against what was measured: met, not met, or undecided, never guessed.
+//! Evaluates stated requirements: met, not met, or undecided, never guessed.
 //!
-//! What was lost could have been anything. So each figure is known as a range: a point where all is
-//! known, wider where samples were lost, where the count is too small for the percentile, or where
-//! the run was cut off. A requirement is met when it holds at both ends of the range, not met when
-//! it fails at both, and undecided otherwise. A sample that had not ended with the measurement
-//! ([`SeriesData::hanging`]) is known from its lower bound on. A percentile that the count does not
+//! A lost sample may have had any latency. So each figure is known as a range: a point if
+//! everything is known, wider if samples were lost, the count is too small for the percentile, or
+//! the run was cut off. A requirement is met if it holds at both ends of the range, not met if it
+//! fails at both, and undecided otherwise. A sample unfinished at the end of the measurement
+//! ([`SeriesData::hanging`]) is known by its lower bound. A percentile that the count does not
 //! support is in no table ([`percentiles`]) and decides no requirement either.
 
 use crate::Distribution;
@@ -21,15 +21,15 @@ use std::ops::RangeInclusive;
 pub struct Evidence<'a> {
     pub meta: &'a SeriesMeta,
     pub state: &'a State,
-    /// Of the samples as they were measured.
+    /// The distribution as measured.
     pub plain: &'a Distribution,
-    /// The corrected one; `None` where it does not differ.
+    /// The corrected distribution; `None` if it does not differ.
     pub corrected: Option<&'a Distribution>,
-    /// What may hide samples beside those that were lost; `None` where it was measured to its end.
+    /// Why samples besides the lost ones may be missing; `None` if it was measured to its end.
     pub missing: Option<&'a str>,
 }
 
-/// Of a run without an end.
+/// The reason for a run without an end.
 pub(crate) const CUT_OFF: &str = "the run was cut off: what followed is unknown";
 
 /// The range in which a figure lies.
@@ -48,7 +48,7 @@ impl Range {
     }
 }
 
-/// Evaluates one requirement as it was written.
+/// Evaluates one requirement as written.
 pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
     let undecided = |reason: String| RequirementSummary {
         requirement: text.to_owned(),
@@ -65,7 +65,7 @@ pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
         Ok(range) => decide(text, &requirement, range),
         Err(reason) => undecided(reason),
     };
-    // A lower bound decides by itself.
+    // A lower bound may already decide.
     let data = &evidence.state.data;
     if let Some(one) = data.hanging().filter(|one| !one.ended && Some(one.at_least) > data.max)
         && (requirement.metric, decided.verdict) == (Metric::Max, VerdictWord::NotMet)
@@ -75,7 +75,7 @@ pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
     RequirementSummary { beyond: beyond(&requirement, evidence), ..decided }
 }
 
-/// Samples that are longer than a bound on latencies.
+/// The number of samples above a bound on latencies.
 fn beyond(requirement: &Requirement, evidence: &Evidence) -> Option<u64> {
     let is_latency = matches!(
         requirement.metric,
@@ -87,7 +87,7 @@ fn beyond(requirement: &Requirement, evidence: &Evidence) -> Option<u64> {
     (is_latency && is_upper).then(|| evidence.plain.above(bound) + u64::from(hanging.is_some()))
 }
 
-/// Holds a range against the bound.
+/// Compares a range with the bound.
 fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSummary {
     let Requirement { comparison, bound, .. } = *requirement;
     let bound = bound as f64;
@@ -105,7 +105,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
         (false, false) => VerdictWord::NotMet,
         _ => VerdictWord::Undecided,
     };
-    // The end that decided: the worse one of what is met, the better one of what is not.
+    // The deciding end: the worse one if met, the better one if not.
     let upper =
         matches!(comparison, Comparison::Less | Comparison::LessOrEqual | Comparison::Equal);
     let deciding = if upper == (verdict == VerdictWord::Met) { range.high } else { range.low };
@@ -118,8 +118,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
             )),
         ),
         VerdictWord::Undecided => (None, Some(range.why)),
-        // Both ends in one bucket of the histogram: the percentile is its upper end, here as
-        // everywhere.
+        // Both ends in one bucket of the histogram: the percentile is its upper end, as everywhere.
         _ if range.why.is_empty() => (Some(range.high), None),
         _ => (Some(deciding), Some(format!("decided although {}", range.why))),
     };
@@ -132,7 +131,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     }
 }
 
-/// Nothing interrupted the CPU, as far as is known.
+/// No interruption of the CPU, as far as known.
 fn nothing_came(metric: Metric, evidence: &Evidence) -> Range {
     let lost = at_least(evidence.state.data.losses.dropped, evidence);
     match metric {
@@ -170,7 +169,7 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
             .ok_or_else(|| "the record does not distinguish overruns".to_owned()),
         Metric::Skipped => {
             let more = losses.skipped.saturating_add(passed(&evidence.state.data));
-            // A program may make up for them.
+            // A program may catch up on them.
             let is_attached = evidence.meta.workload == ATTACHED_WORKLOAD;
             Ok(within(if is_attached { losses.skipped } else { more }..=more, evidence))
         }
@@ -185,9 +184,9 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     }
 }
 
-/// Overruns of a series. A workload has no cycle for a release that passed: there each is a skipped
-/// one. Of the releases that passed in a cycle that had not ended the first is one, and the others
-/// will be, unless a cycle makes up for them. `None` where the record of a program does not
+/// The overruns of a series. A workload has no cycle for a release that passed, so each is a
+/// skipped one. Of the releases that passed during an unfinished cycle, the first is an overrun,
+/// and the others will be unless a cycle catches up. `None` if the record of a program does not
 /// distinguish the two.
 pub(crate) fn overruns(meta: &SeriesMeta, data: &SeriesData) -> Option<RangeInclusive<u64>> {
     let (losses, passed) = (&data.losses, passed(data));
@@ -206,7 +205,7 @@ fn passed(data: &SeriesData) -> u64 {
     data.hanging().map_or(0, |one| one.passed)
 }
 
-/// Why figures over all samples are not those of all that happened; `None` where they are.
+/// Why figures over all samples are incomplete; `None` if they are not.
 fn missing(evidence: &Evidence) -> Option<String> {
     let data = &evidence.state.data;
     if let Some(why) = evidence.missing {
@@ -222,12 +221,12 @@ fn missing(evidence: &Evidence) -> Option<String> {
     (dropped > 0).then(|| format!("{dropped} samples were lost: any of them may violate it"))
 }
 
-/// A count that only grows while a run goes on.
+/// The range of a count that only grows during a run.
 fn at_least(count: u64, evidence: &Evidence) -> Range {
     within(count..=count, evidence)
 }
 
-/// The same where it is not known exactly.
+/// The same for a count that is not known exactly.
 fn within(count: RangeInclusive<u64>, evidence: &Evidence) -> Range {
     let (low, high) = (*count.start() as f64, *count.end() as f64);
     match evidence.missing {
@@ -274,7 +273,7 @@ fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
 
 fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result<Range, String> {
     let data = &evidence.state.data;
-    // As many samples as there were, those that the correction added included.
+    // As many samples as existed, including those added by the correction.
     let hanging = data.hanging().map_or(0, |_| 1);
     let (n, dropped) = (of.count(), data.losses.dropped.saturating_add(hanging));
     if n == 0 && hanging == 0 {
@@ -288,7 +287,7 @@ fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result
         return Err(format!("p{percentile} needs {needed} samples and there are {}", data.count()));
     }
     let rank = percentiles::rank(percentile, n.saturating_add(dropped));
-    // The lost ones may all have been shorter than any other, or all longer.
+    // The lost samples may all have been shorter than any other, or all longer.
     let low = rank.checked_sub(dropped).filter(|rank| *rank > 0).and_then(|rank| of.at_rank(rank));
     let low = low.map_or(f64::NEG_INFINITY, |(low, _)| low.ns() as f64);
     let high = of.at_rank(rank).map_or(f64::INFINITY, |(_, high)| high.ns() as f64);

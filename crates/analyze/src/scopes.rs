@@ -1,9 +1,9 @@
-//! Scopes of test points as a function report: how long they take with and without the scopes
-//! within them, thread by thread.
+//! Scopes of test points as a function report: their time with and without the scopes within them,
+//! thread by thread.
 //!
-//! At every instant a thread's time is that of one scope: the one that began last among those that
-//! are open. So no instant is counted twice, also where scopes overlap without nesting or call
-//! themselves, and all exclusive times together are the time in which any scope was open.
+//! At every instant a thread's time belongs to one scope: the open one that began last. So no
+//! instant is counted twice, even if scopes overlap without nesting or call themselves, and the sum
+//! of exclusive times is the time in which any scope was open.
 
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{PointId, PointKind};
@@ -12,53 +12,51 @@ use punctual_core::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// At most so many scopes have figures; passes of others are counted.
+/// The maximum number of scopes with figures; uses of others are counted.
 const SCOPES: usize = 256;
-/// At most so many threads are followed.
+/// The maximum number of threads followed.
 const THREADS: usize = 1 << 17;
-/// At most so many scopes of a thread are open at once; beyond that the oldest is forgotten: most
-/// likely it has no end.
+/// The maximum number of open scopes per thread; beyond it the oldest is dropped, which most likely
+/// has no end.
 const DEPTH: usize = 256;
-/// These times have no exact histogram, only that of the whole.
+/// These times have no exact histogram, only the overall one.
 const SHAPE: SeriesShape =
     SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
-/// The figures of the scopes of one name. Those that reach over missing points are in none of them
-/// but `uncertain`.
+/// The figures of the scopes with one name. Those across missing points count only in `uncertain`.
 #[derive(Clone, Debug)]
 pub struct ScopeFigures {
     pub inclusive: SeriesData,
-    /// The same without the scopes that began later in the same thread, while those were open.
+    /// The same without the scopes that began later in the same thread.
     pub exclusive: SeriesData,
-    /// All inclusive times together; of a recursion the outermost one alone.
+    /// The sum of inclusive times; of a recursion only the outermost.
     pub total: Nanos,
     pub exclusive_total: Nanos,
-    /// Scopes that lay in another one of the same name.
+    /// Scopes within another of the same name.
     pub recursive: u64,
-    /// Scopes that ended while one that had begun later was still open: they overlap, or that
-    /// one's end is missing.
+    /// Scopes that ended while one that began later was open: they overlap, or that one's end is
+    /// missing.
     pub overlapping: u64,
-    /// Scopes that had no end.
+    /// Scopes without an end.
     pub open: u64,
-    /// Scopes that reach over missing points.
+    /// Scopes across missing points.
     pub uncertain: u64,
     /// The threads in which such scopes ended.
     pub threads: HashSet<Tid>,
 }
 
-/// What became of all scopes.
+/// The figures of all scopes.
 #[derive(Clone, Debug, Default)]
 pub struct ScopeReport {
-    /// By the point that stands for the name.
+    /// The scopes by the point that represents the name.
     pub scopes: BTreeMap<PointId, ScopeFigures>,
-    /// All exclusive times of all scopes: what shares are of.
+    /// The sum of exclusive times of all scopes, which shares refer to.
     pub total: Nanos,
-    /// Begins and ends that are in no figure, because there are more scopes or threads than are
-    /// followed.
+    /// Begins and ends in no figure, as a limit on scopes or threads was reached.
     pub untracked: u64,
 }
 
-/// Reads begins and ends in the order of time.
+/// Reads begins and ends in order of time.
 #[derive(Debug, Default)]
 pub struct Scopes {
     figures: BTreeMap<PointId, ScopeFigures>,
@@ -66,7 +64,7 @@ pub struct Scopes {
     untracked: u64,
 }
 
-/// A scope that has not ended. Only the last one of a thread has time pass.
+/// An unfinished scope. Only the last one of a thread accumulates time.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     point: PointId,
@@ -74,13 +72,14 @@ struct Open {
     /// Its exclusive time until `resumed`.
     exclusive: Nanos,
     resumed: MonotonicNs,
-    /// The inclusive times of scopes of the same name directly within it: counted already.
+    /// The inclusive times of scopes of the same name directly within it, which are already
+    /// counted.
     counted: Nanos,
 }
 
 impl Scopes {
-    /// Takes the event if it begins or ends a scope; `point` is the one that it counts as. Returns
-    /// the exclusive time of the scope that it ends, where no point within is missing.
+    /// Takes the event if it begins or ends a scope; `point` represents its name. Returns the
+    /// exclusive time of an ended scope, unless points within are missing.
     pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<Nanos> {
         let EventKind::Point { kind, .. } = event.what else { return None };
         if kind == PointKind::Point {
@@ -154,7 +153,7 @@ impl Scopes {
         Some(ended.exclusive)
     }
 
-    /// Nothing more comes: what is open has no end.
+    /// Ends the input: open scopes have no end.
     pub fn finish(mut self) -> ScopeReport {
         for open in self.open.values().flatten() {
             if let Some(figures) = self.figures.get_mut(&open.point) {
@@ -168,7 +167,7 @@ impl Scopes {
 }
 
 impl ScopeReport {
-    /// The share of these scopes in the time of all; `None` where no time passed in any.
+    /// The share of these scopes in the time of all; `None` if that is zero.
     pub fn share(&self, figures: &ScopeFigures) -> Option<f64> {
         (self.total > Nanos::ZERO)
             .then(|| figures.exclusive_total.ns() as f64 / self.total.ns() as f64)

@@ -1,4 +1,4 @@
-//! Statistics that comparison and extreme values share: probabilities, seeded random numbers,
+//! Statistics shared by comparison and extreme values: probabilities, seeded random numbers,
 //! dependence, clusters.
 
 pub mod cluster;

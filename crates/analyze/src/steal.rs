@@ -1,39 +1,39 @@
 //! Steal: intervals in which the hypervisor or the firmware had taken all CPUs.
 //!
-//! A machine that does not run records nothing, and an idle one neither. Timers distinguish them:
-//! on an idle CPU its timers expire, a CPU with interrupts off lets its own timer wait, and only a
-//! machine that does not run lets those of several CPUs wait through the same silence and serves
-//! them when it ends.
+//! A machine that does not run records nothing, and neither does an idle one. Timers distinguish
+//! them: on an idle CPU its timers expire, and a CPU with interrupts disabled delays only its own
+//! timer. Only a machine that does not run delays those of several CPUs through the same silence
+//! and serves them when it ends.
 
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 
-/// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states
-/// take some hundred microseconds.
+/// A shorter delay of a timer may be an exit from idle: the deepest idle states take some hundred
+/// microseconds.
 const OVERDUE: Nanos = Nanos::from_millis(1);
-/// No shorter hole is found.
+/// The minimum length of a hole.
 pub const SHORTEST: Nanos = OVERDUE;
-/// This many events of a CPU after the silence are searched for the timers that waited.
+/// The number of events of a CPU after the silence that are searched for the delayed timers.
 const NEARBY: usize = 32;
-/// This many events of all CPUs are: the first that comes back may do much before the second does.
+/// The same over all CPUs: the first CPU to return may be busy before the second one is back.
 const SEARCHED: usize = 8_192;
-/// A CPU that takes longer to come back has reasons of its own.
+/// A CPU that takes longer to return has other reasons.
 const RETURN: Nanos = Nanos::from_millis(50);
 
-/// A segment in which nothing ran: on any of the recorded CPUs, or on one of them.
+/// An interval in which nothing ran, on any recorded CPU or on one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hole {
-    /// The CPU that was taken; `None`: all of them.
+    /// The CPU that was taken; `None`: all.
     pub cpu: Option<u16>,
     /// When the first overdue timer was due, or the last event before, if one came between; the
-    /// machine may have been taken from a little before on.
+    /// machine may have been taken slightly earlier.
     pub from: MonotonicNs,
     pub to: MonotonicNs,
-    /// The timers that waited through it, as places in the events given, ascending.
+    /// The timers delayed through it, as ascending indices of the given events.
     pub evidence: Vec<usize>,
 }
 
-/// The holes in what was recorded of several CPUs; `events` in the order of time. One CPU alone
-/// proves nothing.
+/// The holes in the recording of several CPUs; `events` in order of time. A single CPU proves
+/// nothing.
 pub fn holes(events: &[Event]) -> Vec<Hole> {
     let mut holes = Vec::new();
     let mut last: Option<MonotonicNs> = None;
@@ -72,23 +72,23 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
     (cpus.len() >= 2).then_some(Hole { cpu: None, from, to, evidence })
 }
 
-/// A timer of a CPU that waited through a silence of that CPU: 1 ms at least.
+/// A timer of a CPU that was delayed through a silence of that CPU, by at least 1 ms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// The CPU whose timer waited.
+    /// The CPU of the timer.
     pub cpu: u16,
     /// When the timer was due, or the last event before, if one came between.
     pub from: MonotonicNs,
     pub to: MonotonicNs,
-    /// The timer's expiry, as a place in the events given.
+    /// The index of the timer's expiry.
     pub place: usize,
 }
 
 impl Wait {
-    /// Whether both CPUs were taken for the same reason: their timers were overdue at one time and
-    /// expired together, within half of the time that they waited, because a hypervisor gives
-    /// CPUs back one by one. One CPU may have its interrupts off; two that come back together were
-    /// not running. The accounting has the same rule (docs/reference/account.md).
+    /// Whether both CPUs were taken for the same reason: their timers were overdue at the same time
+    /// and expired together, within half of their delay, as a hypervisor returns CPUs one by one. A
+    /// single CPU may have interrupts disabled; two that return together were not running. The
+    /// accounting has the same rule (docs/reference/account.md).
     pub fn proves(&self, other: &Wait) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
         self.cpu != other.cpu
@@ -96,16 +96,15 @@ impl Wait {
     }
 }
 
-/// What is known of a CPU while its events are read.
+/// The state of a CPU while its events are read.
 #[derive(Clone, Copy)]
 struct Silence {
     last: MonotonicNs,
-    /// The last silence that no timer was found to have waited through, and how many events came
-    /// since.
+    /// The last silence without a delayed timer so far, and the number of events since.
     silence: Option<(MonotonicNs, MonotonicNs, usize)>,
 }
 
-/// The timers that waited through a silence of their CPU; `events` in the order of time.
+/// The timers delayed through a silence of their CPU; `events` in order of time.
 pub fn waits(events: &[Event]) -> Vec<Wait> {
     let mut cpus = std::collections::HashMap::<u16, Silence>::new();
     let mut waits = Vec::new();
@@ -113,7 +112,7 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
     {
         let known = cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
         known.silence = match known.silence {
-            // A CPU whose events are missing was not silent.
+            // A CPU with missing events was not silent.
             _ if matches!(event.what, EventKind::Lost { .. }) => None,
             _ if event.at - known.last >= OVERDUE => Some((known.last, event.at, 0)),
             Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => {
@@ -135,8 +134,8 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
     waits
 }
 
-/// When one CPU was taken although others were not: a timer of another CPU was overdue as well, and
-/// expired together with its own.
+/// The intervals in which one CPU was taken although others were not: a timer of another CPU was
+/// overdue as well, and expired together with its own.
 pub fn holes_of(cpu: u16, waits: &[Wait]) -> Vec<Hole> {
     let own = waits.iter().filter(|wait| wait.cpu == cpu);
     let hole = |own: &Wait| {
@@ -207,7 +206,7 @@ mod tests {
 
     #[test]
     fn two_cpus_of_several_that_come_back_together_were_taken_and_one_alone_proves_nothing() {
-        // CPU 2 goes on all the while, so that the machine as a whole is never silent.
+        // CPU 2 continues throughout, so the machine as a whole is never silent.
         let mut events: Vec<Event> = (0..50).map(|k| idle(k * 400_000, 2)).collect();
         events.extend([idle(0, 0), idle(10, 1), expiry(10_000_000, 0, 1_000_000)]);
         events.sort_by_key(|event| event.at);

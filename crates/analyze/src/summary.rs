@@ -1,4 +1,4 @@
-//! The summary of a run from what its bundle, or the run itself, holds.
+//! The summary of a run, from its bundle or from the run itself.
 
 use crate::requirements;
 use crate::validity::Gated;
@@ -18,7 +18,7 @@ use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
 use std::collections::BTreeMap;
 
-/// A phase as the summary needs it, borrowed from a bundle or from a run.
+/// The data of a phase for the summary, borrowed from a bundle or from a run.
 #[derive(Clone, Debug)]
 pub struct PhaseView<'a> {
     /// Its name, times and loads.
@@ -26,12 +26,12 @@ pub struct PhaseView<'a> {
     pub series: Vec<SeriesView<'a>>,
 }
 
-/// A series as the summary needs it.
+/// The data of a series for the summary.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesView<'a> {
     pub meta: &'a SeriesMeta,
     pub state: &'a State,
-    /// Where the time of its samples went.
+    /// The breakdown of its samples' time.
     pub account: Option<&'a Fact<SeriesAccount>>,
 }
 
@@ -47,23 +47,23 @@ impl<'a> SeriesView<'a> {
     }
 }
 
-/// A run as the summary needs it, borrowed from a bundle or from a run that ends.
+/// The data of a run for the summary, borrowed from a bundle or from an ending run.
 #[derive(Clone, Copy)]
 pub struct RunView<'a> {
-    /// Its header, with the ending when it has ended.
+    /// Its header, with the ending if it has ended.
     pub manifest: &'a Manifest,
-    /// What its plan asks for.
+    /// The requests of its plan.
     pub planned: &'a Planned,
     pub phases: &'a [PhaseView<'a>],
-    /// What was found while it ran.
+    /// Findings from the run.
     pub found: &'a [Finding],
-    /// What of its bundle could not be read.
+    /// Unreadable parts of its bundle.
     pub damage: &'a [String],
     pub recorded: Option<&'a Recorded>,
 }
 
-/// The summary of an opened bundle. Findings about its figures are computed again; those of the run
-/// are kept.
+/// The summary of an opened bundle. Findings about figures are computed again; those of the run are
+/// kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
     let mut found = bundle.findings.clone();
     let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
@@ -89,7 +89,7 @@ pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
     bundle.phases.iter().map(PhaseView::of).collect()
 }
 
-/// The summary of a run from its parts, with its verdict: nothing else computes one.
+/// The summary of a run from its parts, with its verdict: the only function that computes one.
 pub fn summarize_run(run: &RunView) -> Summary {
     let RunView { manifest, planned, phases, found, damage, recorded } = *run;
     let validity = Validity::of(manifest, phases, recorded);
@@ -99,10 +99,10 @@ pub fn summarize_run(run: &RunView) -> Summary {
         let name = &phase.meta.name;
         let is_periodic = phase.series.iter().all(|series| series.meta.period.is_some());
         born.extend(findings::of_phase(phase.meta, is_periodic));
-        // A phase that ended before the run was cut off is whole: its last checkpoint stands before
+        // A phase that ended before the run was cut off is complete: its last checkpoint precedes
         // its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
-        // Of a part that was cut off the last second is missing.
+        // A part that was cut off lacks its last second.
         let is_whole = ended && manifest.gaps.is_empty();
         let of_source = phase.meta.missing_of_source();
         let missing = if is_whole { of_source.as_deref() } else { Some(requirements::CUT_OFF) };
@@ -126,7 +126,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {
                     let found = findings::of_series(name, view.meta, view.state, &summary);
-                    // The kernel's counts of a thread are reported once, for any number of series.
+                    // The kernel's counts of a thread are reported once for all its series.
                     let thread = view.meta.tid.map(|tid| (tid, &view.state.usage));
                     let again = thread.is_some_and(|thread| threads.contains(&thread));
                     threads.extend(thread);
@@ -183,7 +183,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
     }
 }
 
-/// As the run has it. Why it was left out in virtual time is known only here.
+/// The calibration of the run. The reason for its absence in virtual time is known only here.
 fn calibration(manifest: &Manifest) -> Fact<Calibration> {
     let time = Timebase::of(manifest.target.as_ref());
     match &manifest.calibration {
@@ -194,7 +194,7 @@ fn calibration(manifest: &Manifest) -> Fact<Calibration> {
     }
 }
 
-/// What a requirement became when the run was judged.
+/// Adapts the verdict of a requirement to the validity of the run.
 fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series: &str) {
     let Gated { verdict, reason } = validity.gate(held.verdict, phase, series);
     held.verdict = verdict;
@@ -207,7 +207,7 @@ fn absent<'a>(phase: &'a PhaseMeta, series: &str) -> Option<&'a str> {
     all.find(|absent| absent.series == series).map(|absent| absent.why.as_str())
 }
 
-/// What test points cost by the way they are written, where that was measured.
+/// The cost of a test point by mechanism, if measured.
 fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
     let series =
         phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
@@ -241,8 +241,8 @@ fn digest(phases: &[PhaseSummary]) -> Option<String> {
 /// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
 const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
 
-/// The findings of the run and those of the figures, the weightiest first. A finding computed anew
-/// replaces the saved one of the same kind and subject.
+/// The findings of the run and those about figures, the most severe first. A newly computed finding
+/// replaces the stored one of the same kind and subject.
 fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
     let better = |b: &Finding, f: &Finding| {
         REPLACED_BY_RUN.contains(&(&b.id, &f.id)) && b.subject == f.subject
@@ -268,8 +268,7 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
     all
 }
 
-/// The summary of a series that was measured to its end, or of one in the making (its verdicts are
-/// then of what there is so far).
+/// The summary of a series, complete or in progress (its verdicts are then of the samples so far).
 pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
     summarize_as(&SeriesView { meta, state, account: None }, None)
 }
@@ -337,7 +336,8 @@ fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
     }
 }
 
-/// The offered percentiles that this many samples support, and the needs of the others.
+/// The offered percentiles that this many samples support, and the sample counts that the others
+/// need.
 pub(crate) fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
     let (supported, not): (Vec<f64>, Vec<f64>) =
         percentiles::OFFERED.iter().partition(|p| count >= percentiles::needed(**p));
@@ -350,8 +350,8 @@ pub(crate) fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTree
     percentiles.iter().filter_map(figure).collect()
 }
 
-/// The corrected view. Its added samples are not independent, so it supports the percentiles that
-/// the plain count supports.
+/// The corrected figures. The added samples are not independent, so the supported percentiles are
+/// those of the plain count.
 fn corrected_summary(
     corrected: &Distribution,
     view: &SeriesView,

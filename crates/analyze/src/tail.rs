@@ -1,6 +1,6 @@
-//! `punctual tail`: estimates of latencies longer than the measured ones. First what needs no model
-//! ([`seen`]); then a model ([`model`]), only behind its gates ([`gates`]). Not a guaranteed bound
-//! (no WCET): docs/reference/tail.md describes the figures, and how well they hold.
+//! `punctual tail`: estimates of latencies longer than the measured ones. First the results without
+//! a model ([`seen`]); then a model ([`model`]), only behind its gates ([`gates`]). Not a
+//! guaranteed bound (no WCET): docs/reference/tail.md describes the figures and their coverage.
 
 pub mod causes;
 mod fit;
@@ -31,7 +31,7 @@ use punctual_core::{Finding, Severity};
 pub struct Level {
     /// In ns.
     pub level: f64,
-    /// The lower end; `None` where the data do not bound it.
+    /// The lower end; `None` if the data do not bound it.
     pub low: Option<f64>,
     pub high: Option<f64>,
 }
@@ -39,16 +39,16 @@ pub struct Level {
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
-    /// The wanted series is not there.
+    /// The requested series does not exist.
     #[error("there is no series `{required}`; the bundle has: {known}")]
     NoSuchSeries { required: String, known: String },
-    /// Samples cannot be read.
+    /// Samples are unreadable.
     #[error(transparent)]
     Bundle(#[from] BundleError),
 }
 
-/// The tails of a bundle's series, or of the one wanted: `phase/series`, or the name of a series in
-/// every phase. `explained` are the samples that windows were kept of.
+/// The tails of a bundle's series, or of the requested one: `phase/series`, or the name of a series
+/// in every phase. `explained` are the samples with kept windows.
 pub fn of_bundle(
     bundle: &Bundle,
     name: &str,

@@ -13,7 +13,7 @@ use punctual_core::{
     Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape,
 };
 
-/// A series of these latencies, 1 ms apart, an overrun for each whole period of delay below a
+/// A series of these latencies, 1 ms apart, with an overrun for each whole period of delay below a
 /// second.
 pub fn series(latencies: &[i64]) -> SeriesData {
     let shape =
@@ -83,7 +83,7 @@ pub fn phase() -> PhaseMeta {
     PhaseMeta { duration: Some(Nanos::SECOND), ..PhaseMeta::new("p", jiff::Timestamp::UNIX_EPOCH) }
 }
 
-/// A lab with one axis: each value with the maximum of each seed, which is the median, too.
+/// A lab with one axis: each value with the maximum of each seed, which is also the median.
 pub fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
     let figures = |max: i64| SeriesFigures {
         phase: "main".into(),

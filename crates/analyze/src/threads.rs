@@ -1,9 +1,9 @@
-//! What every thread and every CPU did at every instant, from kernel events and test points in the
+//! The state of every thread and every CPU at every instant, from kernel events and test points in
 //! order of time.
 //!
-//! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them
-//! up, a window keeps those that lie in it, an export writes them out. Memory grows with the number
-//! of threads and CPUs, not with the recording.
+//! One [`Tracker`] reads the events and passes finished spans to a [`Sink`]: the occupancy sums
+//! them, a window keeps those within it, an export writes them. Memory grows with the number of
+//! threads and CPUs, not with the recording.
 //!
 //! The state is [`ThreadState::Unknown`] before the first event of a thread, where events
 //! contradict each other, and where events were lost. Three things are certain without an event of
@@ -25,37 +25,37 @@ pub use tracker::{Coverage, Tracker, Warnings};
 use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
 use punctual_core::{EventKind, MonotonicNs, Nanos, Tid};
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ThreadState {
-    /// Runs on this CPU; interrupts taken there meanwhile are included.
+    /// Runs on this CPU, including interrupts there.
     Running {
         cpu: u16,
     },
-    /// Could run and waits for a CPU.
+    /// Waits for a CPU.
     Ready {
-        /// On whose runqueue; `None` if unknown.
+        /// The CPU of its runqueue; `None` if unknown.
         cpu: Option<u16>,
-        /// Whether it was taken off its CPU (or gave it up by sched_yield), rather than woken.
+        /// Whether it lost its CPU by preemption (or sched_yield), rather than being woken.
         preempted: bool,
     },
-    /// Its wake-up began (sched_waking), and it is not yet on a runqueue (sched_wakeup).
+    /// Its wake-up began (sched_waking), and it is not yet enqueued (sched_wakeup).
     Waking,
-    /// Waits, and a signal could end that: `S`.
+    /// Waits interruptibly: `S`.
     Sleeping,
-    /// Waits, and no signal ends that: `D`.
+    /// Waits uninterruptibly: `D`.
     Blocked,
     /// Waits for a lock with priority inheritance on PREEMPT_RT.
     LockWait,
     Stopped,
-    /// Any other state; also a new thread that was not woken yet.
+    /// Any other state, including that of a new thread before its first wake-up.
     Other,
     Unknown,
 }
 
 impl From<TaskState> for ThreadState {
-    /// What a thread does that left its CPU in this state. The dead are [`ThreadState::Other`]
-    /// until nothing is asked of them any more.
+    /// The state of a thread that left its CPU so. The dead are [`ThreadState::Other`] until their
+    /// last query.
     fn from(state: TaskState) -> ThreadState {
         match state {
             TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
@@ -70,9 +70,9 @@ impl From<TaskState> for ThreadState {
     }
 }
 
-/// Whether the task that leaves a CPU may do this inside of the switch, with interrupts disabled:
-/// it waits for a lock, or another tracepoint shows it. What else it does shows a switch back to it
-/// that was not recorded.
+/// Whether the leaving task may cause this event within the switch, with interrupts disabled: it
+/// waits for a lock, or another tracepoint shows it. Any other event shows an unrecorded switch
+/// back to it.
 pub fn may_be_in_switch(what: &EventKind) -> bool {
     match what {
         EventKind::ContentionBegin { .. } | EventKind::ContentionEnd { .. } => true,
@@ -81,31 +81,31 @@ pub fn may_be_in_switch(what: &EventKind) -> bool {
     }
 }
 
-/// A thread did one thing.
+/// A span of one thread state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadSpan {
     pub tid: Tid,
     pub from: MonotonicNs,
-    /// Until when; never before `from`.
+    /// The end; never before `from`.
     pub to: MonotonicNs,
     pub doing: ThreadState,
 }
 
-/// A CPU ran one task.
+/// A span of one task on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuSpan {
     pub cpu: u16,
     pub from: MonotonicNs,
-    /// Until when; never before `from`.
+    /// The end; never before `from`.
     pub to: MonotonicNs,
-    /// Which task: [`Tid::IDLE`] when it idled; `None` if unknown.
+    /// The task: [`Tid::IDLE`] if idle; `None` if unknown.
     pub tid: Option<Tid>,
-    /// The kernel's priority of that task (see [`punctual_core::EventKind`]) when it was switched
-    /// to, or from where only that was seen; `None` if no switch shows it.
+    /// The kernel's priority of that task (see [`punctual_core::EventKind`]) at the switch to it,
+    /// or at the switch from it if only that was seen; `None` if no switch shows it.
     pub prio: Option<i16>,
 }
 
-/// What kind of interrupt.
+/// The kind of an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Interrupt {
     /// A device's handler, by its number.
@@ -116,15 +116,15 @@ pub enum Interrupt {
     Soft(u8),
 }
 
-/// An interrupt was served.
+/// A served interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterruptSpan {
     pub cpu: u16,
     pub from: MonotonicNs,
-    /// Its exit; where that is missing, the last instant at which it may still have been served.
+    /// Its exit; if missing, the last instant at which it may still have been served.
     pub to: MonotonicNs,
     pub what: Interrupt,
-    /// How many others it interrupted.
+    /// The number of interrupts it is nested in.
     pub depth: u8,
     /// `to - from` without nested interrupts.
     pub own: Nanos,
@@ -134,7 +134,7 @@ pub struct InterruptSpan {
     pub whole: bool,
 }
 
-/// A thread was in a system call, from entry to exit.
+/// A system call of a thread, from entry to exit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyscallSpan {
     pub tid: Tid,
@@ -142,11 +142,11 @@ pub struct SyscallSpan {
     /// Exit, or the end of the recording.
     pub to: MonotonicNs,
     pub number: u32,
-    /// What it returned; `None` where the recording ended before.
+    /// The return value; `None` if the recording ended before.
     pub result: Option<i64>,
 }
 
-/// A begin and its end, by one thread.
+/// A begin and its end by one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScopeSpan {
     pub tid: Tid,
@@ -154,17 +154,17 @@ pub struct ScopeSpan {
     /// Its end, or that of the recording.
     pub to: MonotonicNs,
     pub point: PointId,
-    /// In how many others of that thread it lies.
+    /// The number of open scopes of that thread around it.
     pub depth: u16,
-    /// The values of its start: the first `count` mean something.
+    /// The values at its start: the first `count` are valid.
     pub values: [i64; 2],
-    /// How many values there are.
+    /// The number of values.
     pub count: u8,
     /// Whether its end was seen.
     pub whole: bool,
 }
 
-/// A test point was passed.
+/// A passed test point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointMark {
     pub at: MonotonicNs,
@@ -173,13 +173,13 @@ pub struct PointMark {
     pub point: PointId,
     /// An instant, a begin or an end.
     pub kind: PointKind,
-    /// Its values: the first `count` mean something.
+    /// Its values: the first `count` are valid.
     pub values: [i64; 2],
-    /// How many values there are.
+    /// The number of values.
     pub count: u8,
 }
 
-/// A probed function ran from entry to exit.
+/// A call of a probed function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallSpan {
     pub tid: Tid,
@@ -188,28 +188,28 @@ pub struct CallSpan {
     pub function: FunctionId,
     /// The recorder's depth of this call.
     pub depth: u16,
-    /// Whether it was left otherwise than by returning.
+    /// Whether it was left without a return.
     pub left: bool,
-    /// Its argument, where one was requested.
+    /// Its argument, if requested.
     pub argument: Option<u64>,
 }
 
-/// A thread was woken.
+/// A wake-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeMark {
-    /// When (sched_waking; sched_wakeup where that is missing).
+    /// The instant (sched_waking; sched_wakeup if that is missing).
     pub at: MonotonicNs,
-    /// On which CPU the waker was.
+    /// The CPU of the waker.
     pub cpu: u16,
     /// The waker, or the interrupted task.
     pub waker: Tid,
-    /// The interrupt that woke, where one was being served.
+    /// The interrupt that woke it, if one was being served.
     pub interrupt: Option<Interrupt>,
-    /// The thread that was woken.
+    /// The woken thread.
     pub task: Tid,
 }
 
-/// A thread left its CPU.
+/// A switch on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchMark {
     pub at: MonotonicNs,
@@ -219,7 +219,7 @@ pub struct SwitchMark {
     pub next: Tid,
 }
 
-/// A thread was moved to another CPU.
+/// A migration to another CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MigrationMark {
     pub at: MonotonicNs,
@@ -228,29 +228,29 @@ pub struct MigrationMark {
     pub to: u16,
 }
 
-/// Events are missing here.
+/// A gap in the events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GapMark {
-    /// Of which CPU; `None` for test points.
+    /// The CPU; `None` for test points.
     pub cpu: Option<u16>,
-    /// For test points: of which thread.
+    /// For test points: the thread.
     pub tid: Option<Tid>,
     pub from: MonotonicNs,
     pub to: MonotonicNs,
     pub count: u64,
 }
 
-/// Takes what a [`Tracker`] finds, each span when it has ended. Spans of no length are left out,
-/// but those of interrupts, system calls, scopes and functions.
+/// Takes the output of a [`Tracker`]: each span at its end. Spans of zero length are dropped,
+/// except for interrupts, system calls, scopes and functions.
 pub trait Sink {
-    /// A thread did one thing.
+    /// A span of a thread state.
     fn thread(&mut self, _span: &ThreadSpan) {}
-    /// A CPU ran one task.
+    /// A span of a task on a CPU.
     fn cpu(&mut self, _span: &CpuSpan) {}
     fn interrupt(&mut self, _span: &InterruptSpan) {}
-    /// A CPU was in an idle state, by its number.
+    /// A span of an idle state, by its number.
     fn idle(&mut self, _cpu: u16, _from: MonotonicNs, _to: MonotonicNs, _state: u32) {}
-    /// A thread was in a system call.
+    /// A system call of a thread.
     fn syscall(&mut self, _span: &SyscallSpan) {}
     /// A begin and its end.
     fn scope(&mut self, _span: &ScopeSpan) {}
@@ -258,13 +258,13 @@ pub trait Sink {
     fn point(&mut self, _mark: &PointMark) {}
     fn call(&mut self, _span: &CallSpan) {}
     fn wake(&mut self, _mark: &WakeMark) {}
-    /// Called for each switch of a CPU.
+    /// A switch of a CPU.
     fn switch(&mut self, _mark: &SwitchMark) {}
-    /// Called for each thread that is moved to another CPU.
+    /// A migration of a thread.
     fn migration(&mut self, _mark: &MigrationMark) {}
     /// Called where a thread is seen on a CPU without a switch to it.
     fn unseen(&mut self, _tid: Tid, _at: MonotonicNs) {}
-    /// Called where events are missing.
+    /// A gap in the events.
     fn gap(&mut self, _mark: &GapMark) {}
 }
 

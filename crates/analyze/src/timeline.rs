@@ -4,12 +4,12 @@
 use punctual_bundle::log::LogContents;
 use punctual_core::{ClockNs, Nanos, Sample, Window};
 
-/// What fell into one bucket of time.
+/// The samples in one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bucket {
-    /// When the segment begins, on the series' clock.
+    /// The start of the bucket, on the series' clock.
     pub start: ClockNs,
-    /// Samples in it; never 0.
+    /// The number of samples; never 0.
     pub count: u64,
     pub min: Nanos,
     /// The mean latency in ns.
@@ -20,13 +20,13 @@ pub struct Bucket {
 /// A series over time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Timeline {
-    /// The segments that hold samples, ascending; all of one width.
+    /// The non-empty buckets, ascending; all of one width.
     pub buckets: Vec<Bucket>,
-    /// The width of a segment; zero where there is nothing.
+    /// The width of a bucket; zero without buckets.
     pub width: Nanos,
 }
 
-/// Sums on their way to a [`Bucket`].
+/// The sums for a [`Bucket`].
 #[derive(Clone, Copy)]
 struct Sums {
     count: u64,
@@ -35,16 +35,16 @@ struct Sums {
     sum: i128,
 }
 
-/// One sample, or one window of them.
+/// One sample, or one window.
 struct Point {
     at: ClockNs,
     sums: Sums,
 }
 
 impl Timeline {
-    /// Of what a log holds, in at most `buckets` segments. The windows are taken where there are
-    /// any, as they cover the whole run and the samples may not; where the samples cover it too
-    /// (`samples_complete`), those, as they are finer.
+    /// The timeline of a log, in at most `buckets` buckets. Windows are preferred if any exist, as
+    /// they cover the whole run; if the samples cover it too (`samples_complete`), those are, as
+    /// they are finer.
     pub fn of(log: &LogContents, samples_complete: bool, buckets: usize) -> Timeline {
         if samples_complete || log.windows.is_empty() {
             Timeline::of_samples(&log.samples, buckets)
@@ -53,7 +53,7 @@ impl Timeline {
         }
     }
 
-    /// Of samples, each at the instant that it was due. O(samples + buckets).
+    /// The timeline of samples, each at its due time. O(samples + buckets).
     pub fn of_samples(samples: &[Sample], buckets: usize) -> Timeline {
         let point = |sample: &Sample| {
             let latency = sample.latency();
@@ -63,7 +63,7 @@ impl Timeline {
         bucket(|| samples.iter().map(point), buckets)
     }
 
-    /// Of windows, each at its start; empty windows are left out. O(windows + buckets).
+    /// The timeline of windows, each at its start; empty windows are dropped. O(windows + buckets).
     pub fn of_windows(windows: &[Window], buckets: usize) -> Timeline {
         let point = |w: &Window| {
             let sums = Sums { count: w.count, min: w.min, max: w.max, sum: i128::from(w.sum.ns()) };
@@ -73,8 +73,8 @@ impl Timeline {
     }
 }
 
-/// Two passes: the extent of time first, then every point into its segment. A damaged log may hold
-/// any order of instants.
+/// Two passes: first the extent of time, then the points by bucket. A damaged log may have any
+/// order of instants.
 fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
     let first = points().map(|p| p.at.ns()).min();
     let last = points().map(|p| p.at.ns()).max();

@@ -1,12 +1,12 @@
-//! Holds explained samples against what was injected while they were taken.
+//! Scores explained samples against the causes injected while they were taken.
 
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::truth::TruthScore;
 use punctual_core::{Account, AccountBucket, MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// A sample is affected from this overlap on, in ns, if that is at least half of it; and it is
-/// given to a cause from as much of that cause on.
+/// The minimum overlap in ns, along with half of the sample, for a sample to count as affected.
+/// Also the minimum part of a cause for a sample to be attributed to it.
 pub const LEAST_NS: i64 = 20_000;
 
 /// An injected cause was at work from `begin` to `end`, in ns on CLOCK_MONOTONIC.
@@ -14,26 +14,26 @@ pub const LEAST_NS: i64 = 20_000;
 pub struct Injected {
     pub begin: i64,
     pub end: i64,
-    /// What this stretch of time is.
+    /// The role of this interval.
     pub role: Role,
 }
 
-/// What a stretch of time is for a delay.
+/// The role of an interval in a delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
-    /// The delay begins with it.
+    /// The start of a delay.
     #[default]
     Delay,
-    /// The delay goes on after something interrupted it: what that took is no part of it.
+    /// The continuation of a delay after an interruption, which does not belong to the delay.
     GoesOn,
-    /// The delay begins or ends in it: its maker does not know more.
+    /// The delay begins or ends within it, at an instant unknown to its maker.
     Perhaps,
-    /// Who makes the delay works before it and after it, and may delay samples like it.
+    /// The maker of the delay works before and after it, and may delay samples as well.
     Around,
 }
 
 impl Injected {
-    /// A delay, or its first stretch.
+    /// A delay, or its first interval.
     pub fn new(begin: i64, end: i64) -> Injected {
         Injected { begin, end, role: Role::Delay }
     }
@@ -47,7 +47,7 @@ impl Injected {
     }
 }
 
-/// The delays, each from its first instant to its last; in the order of time.
+/// The delays, each from its first instant to its last, in order of time.
 pub fn whole_delays(injected: &[Injected]) -> Vec<Injected> {
     let mut delays: Vec<Injected> = Vec::new();
     for one in injected.iter().filter(|one| one.is_at_work()) {
@@ -59,25 +59,25 @@ pub fn whole_delays(injected: &[Injected]) -> Vec<Injected> {
     delays
 }
 
-/// What an explanation must name.
+/// The content of a correct explanation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected<'e> {
-    /// The ids of causes that are right, each with its culprit; `*` at the end of a name stands for
+    /// The ids of the correct causes, each with its culprit; `*` at the end of a name matches
     /// anything.
     pub causes: &'e [(&'e str, &'e str)],
     pub placing: Placing,
-    /// Whether the culprit's name is also that of what is not injected: then nothing is false.
+    /// Whether tasks without an injection share the culprit's name: then no attribution is false.
     pub is_shared: bool,
 }
 
-/// Which samples an injection delays.
+/// The samples that an injection delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placing {
-    /// Those that were due while it went on, and ended after it.
+    /// Those due during the injection that ended after it.
     DueWithin,
-    /// Those that were due while it went on: who records its end is itself delayed by it.
+    /// Those due during the injection, where the recorder of its end is itself delayed by it.
     DueAtAll,
-    /// Those in which it began: the measured thread met it itself.
+    /// Those in which it began: the measured thread caused it.
     Within,
 }
 
@@ -90,20 +90,19 @@ impl Expected<'_> {
         })
     }
 
-    /// Whether a sample is affected by one of these whole delays, of which so much was injected.
+    /// Whether a sample is affected by one of these whole delays, with `overlap` ns injected.
     fn affects(&self, delays: &[Injected], overlap: i64, due: i64, end: i64) -> bool {
         delays.iter().any(|one| self.delays(one, due, end))
             && overlap >= LEAST_NS
             && overlap.saturating_mul(2) >= end.saturating_sub(due)
     }
 
-    /// Whether an injection delays a sample that was due at an instant and ended at another.
+    /// Whether an injection delays a sample with this due time and end.
     fn delays(&self, one: &Injected, due: i64, end: i64) -> bool {
         match self.placing {
-            // What begins after the sample was due may delay it for another reason: with preemption
-            // none or voluntary a task in the kernel is not preempted, whatever it does there. And
-            // what the thread preempts, such as a softirq with PREEMPT_RT, goes on after its
-            // sample.
+            // An injection after the due time may not be the reason: with preemption none or
+            // voluntary, a task in the kernel is not preempted anyway. One that the thread
+            // preempts, such as a softirq with PREEMPT_RT, ends after the sample.
             Placing::DueWithin => (one.begin..one.end).contains(&due) && one.end <= end,
             Placing::DueAtAll => (one.begin..one.end).contains(&due),
             Placing::Within => (due..end).contains(&one.begin),
@@ -111,7 +110,7 @@ impl Expected<'_> {
     }
 }
 
-/// The score of explained samples, with the injections in the order of time.
+/// The score of explained samples; `injected` is in order of time.
 pub fn score(
     samples: &[ExplainedSample],
     injected: &[Injected],
@@ -148,11 +147,11 @@ pub fn score(
     score
 }
 
-/// The score of the accounting of samples, each by when it was due and its latency. It has causes
-/// without culprits, and samples by their latency, in narrow buckets: of a bucket, as many affected
-/// samples are right as samples have the right cause as their longest part, and as many false as
-/// have it beyond those that met an injection or who makes it. Times are of all samples of the
-/// buckets in which one is affected.
+/// The score of the accounting of samples, each given by its due time and latency. The accounting
+/// has causes without culprits, and samples in narrow latency buckets. Of a bucket, as many
+/// affected samples are right as samples have the right cause as their longest part. As many are
+/// false as have it beyond the samples that met an injection or its maker. Times are of all samples
+/// in buckets with an affected one.
 pub fn score_account(
     samples: &[(MonotonicNs, Nanos)],
     account: &Account,
@@ -178,7 +177,7 @@ pub fn score_account(
     let named_in = |bucket: &AccountBucket| -> u64 {
         all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.parts[at]).sum()
     };
-    // What delays samples without an injection too delays those with one as long.
+    // A delay without an injection also delays samples of the same length with one.
     let untouched = account.buckets().filter(|(edge, _)| {
         expected.is_shared && met.get(edge).is_some_and(|met| met.touched == 0)
     });
@@ -214,42 +213,42 @@ pub fn score_account(
     score
 }
 
-/// What is known of the samples of a bucket.
+/// The injections met by the samples of a bucket.
 #[derive(Default)]
 struct Met {
     affected: u64,
-    /// How much of them was injected, how much more perhaps, and how long they were.
+    /// Injected time within them, possibly injected time, and their latency.
     overlap: i64,
     perhaps: i64,
     latency: i64,
-    /// Those that met an injection, or who makes it, however short.
+    /// Samples that met an injection or its maker, however briefly.
     touched: u64,
 }
 
-/// How much of a time causes were injected.
+/// The injected time within an interval.
 fn overlap(injected: &[Injected], due: i64, end: i64) -> i64 {
     let delays = injected.iter().filter(|one| one.is_at_work());
     delays.map(|one| one.in_common(due, end)).sum()
 }
 
-/// And how much more perhaps.
+/// The possibly injected time within an interval.
 fn perhaps(injected: &[Injected], due: i64, end: i64) -> i64 {
     let perhaps = injected.iter().filter(|one| one.role == Role::Perhaps);
     perhaps.map(|one| one.in_common(due, end)).sum()
 }
 
-/// By how much a time is wrong that is to be so long, and perhaps longer.
+/// The error of an attributed time; the true one is at least `overlap` and may have `perhaps` more.
 fn error(named: i64, overlap: i64, perhaps: i64) -> i64 {
     (overlap - named).max(named - overlap - perhaps).max(0)
 }
 
-/// Whether an injection, or who makes it, was at work in a time.
+/// Whether an injection or its maker was at work in an interval.
 fn touches(injected: &[Injected], due: i64, end: i64) -> bool {
     injected.iter().any(|one| one.in_common(due, end) > 0)
 }
 
 /// The parts of a sample: `preempted hog 3000 ns (sched_switch 0, sched_switch 3000); …`, with the
-/// instants of events from when the sample was due.
+/// events' instants relative to the due time.
 fn example(sample: &ExplainedSample) -> String {
     let part = |part: &ExplainedPart| {
         let events: Vec<String> = part
@@ -263,7 +262,8 @@ fn example(sample: &ExplainedSample) -> String {
     sample.parts.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// The cause with the most of a sample, and whether that is the right one with the right culprit.
+/// The cause of the largest part of a sample, and whether it is the right one with the right
+/// culprit.
 fn largest_part(sample: &ExplainedSample, expected: Expected<'_>) -> (String, bool) {
     let mut times: BTreeMap<(&str, bool), i64> = BTreeMap::new();
     for part in &sample.parts {

@@ -1,10 +1,10 @@
-//! `punctual tune`: which settings of the machine help, by an experiment whose every answer has an
-//! interval and a known rate of errors.
+//! `punctual tune`: finds the settings of the machine that help, by an experiment whose every
+//! answer has an interval and a known error rate.
 //!
-//! Reading order: what can be tried ([`candidate`]), which blocks are measured ([`design`]), what
-//! they show of each setting ([`effect`]), how many it takes ([`power`]), the order of it all
-//! ([`procedure`]), the seam to a machine ([`machine`]), the figure of a block ([`figure`]), and a
-//! machine whose truth is known ([`simulated`], [`scenarios`]).
+//! Reading order: the settings ([`candidate`]), the measured blocks ([`design`]), their evidence
+//! for each setting ([`effect`]), the number needed ([`power`]), the whole procedure
+//! ([`procedure`]), the interface to a machine ([`machine`]), the figure of a block ([`figure`]),
+//! and a machine with known truth ([`simulated`], [`scenarios`]).
 
 pub mod candidate;
 pub mod design;

@@ -1,9 +1,9 @@
-//! Whether a run was measured as requested. Every verdict anywhere (a requirement, a limit, a
-//! comparison, a lab) passes through here.
+//! Whether a run was measured as requested. Every verdict (on a requirement, a limit, a comparison,
+//! a lab) passes through here.
 //!
 //! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof
-//! ([`proofs`]); [`Validity::gate`] decides what that makes of a verdict.
-//! docs/reference/validity.md has the table.
+//! ([`proofs`]); [`Validity::gate`] determines the effect on a verdict. docs/reference/validity.md
+//! has the table.
 
 mod proofs;
 
@@ -18,8 +18,7 @@ use punctual_core::event::Recorded;
 
 /// The subject of proofs about the run as a whole.
 pub const RUN: &str = "run";
-/// When more than this share of what was expected was lost or never measured, figures are no
-/// evidence.
+/// The share of expected samples that may be lost or unmeasured before figures are no evidence.
 pub const TOO_MUCH_LOST: f64 = 0.01;
 
 /// All proofs of a run.
@@ -28,12 +27,12 @@ pub struct Validity {
     proofs: Vec<Proof>,
 }
 
-/// What a verdict became, and why where it changed.
+/// A verdict adapted to the validity, with the reason for a change.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Gated {
-    /// With the validity of the run taken into account.
+    /// The verdict considering the validity of the run.
     pub verdict: VerdictWord,
-    /// Why it is another one than before.
+    /// The reason for a change.
     pub reason: Option<String>,
 }
 
@@ -69,24 +68,23 @@ impl Validity {
         }
     }
 
-    /// What a verdict on a series of a phase becomes: never *met* where a proof fails or cannot be
-    /// known.
+    /// The effective verdict on a series of a phase: never *met* if a proof fails or is unknown.
     pub fn gate(&self, verdict: VerdictWord, phase: &str, series: &str) -> Gated {
         let about =
             |proof: &&Proof| concerns(proof, phase, series) && proof.proof != ProofWord::Recorder;
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// What a verdict on intervals of a recording becomes. Whether events are missing is judged
-    /// limit by limit, as is how many intervals there were.
+    /// The effective verdict on intervals of a recording. Missing events, and the number of
+    /// intervals, are judged limit by limit.
     pub fn gate_recording(&self, verdict: VerdictWord) -> Gated {
         let about =
             |proof: &&Proof| !matches!(proof.proof, ProofWord::Recorder | ProofWord::Samples);
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// Why a series cannot be compared with others of its kind; `None` where it can. Here counts
-    /// also what a run by itself may lack.
+    /// Why a series cannot be compared with others of its kind; `None` if it can. This also
+    /// considers properties that a single run may lack.
     pub fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
         self.all_against_comparing().find(|proof| concerns(proof, phase, series))
     }
@@ -114,7 +112,7 @@ pub(crate) fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
     }
 }
 
-/// The rule. A sample that was measured as requested and is too long stays too long, however many
+/// The rule. A sample that was measured as requested and is too long remains so, however many
 /// others are missing; a sample that was not measured as requested shows nothing.
 fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> Gated {
     let mut unknown = None;

@@ -1,12 +1,12 @@
-//! The values that test points carry, as curves over time in a bounded number of segments.
+//! The values of test points as curves over time, in a bounded number of buckets.
 
 use punctual_core::event::PointId;
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// At most this many curves are kept; the values of other points are counted.
+/// The maximum number of curves; values of other points are counted.
 const CURVES: usize = 512;
-/// Segments of a curve, unless asked otherwise.
+/// The default number of buckets per curve.
 pub const BUCKETS: usize = 400;
 
 /// The values of one point over time.
@@ -15,9 +15,9 @@ pub struct Curve {
     pub point: PointId,
     /// Its first value (0) or its second (1).
     pub index: usize,
-    /// The segments that hold values, ascending.
+    /// The non-empty buckets, ascending.
     pub buckets: Vec<ValueBucket>,
-    /// The width of a segment.
+    /// The width of a bucket.
     pub width: Nanos,
 }
 
@@ -25,10 +25,10 @@ pub struct Curve {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ValueBucket {
     pub start: MonotonicNs,
-    /// Values in it; never 0.
+    /// The number of values; never 0.
     pub count: u64,
     pub min: i64,
-    /// Of the values that fall into the bucket.
+    /// The mean of the values in this bucket.
     pub mean: f64,
     pub max: i64,
 }
@@ -51,7 +51,7 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Over this time, in at most `buckets` segments (at least one).
+    /// Over this time, in at most `buckets` buckets (at least one).
     pub fn new(began: MonotonicNs, ended: MonotonicNs, buckets: usize) -> Curves {
         let buckets = buckets.max(1);
         let span = (ended - began).ns().max(0);
@@ -59,7 +59,7 @@ impl Curves {
         Curves { began, width, buckets, all: BTreeMap::new(), untracked: 0 }
     }
 
-    /// Takes the event if it is a point with values; `point` is the one that it counts as.
+    /// Takes the event if it is a point with values; `point` represents its name.
     pub fn push(&mut self, event: &Event, point: PointId) {
         let EventKind::Point { count, values, .. } = event.what else { return };
         let place = ((event.at - self.began).ns().max(0) / self.width) as usize;
@@ -74,7 +74,7 @@ impl Curves {
         }
     }
 
-    /// The curves, and how many values are in none.
+    /// The curves, and the number of values in none.
     pub fn finish(self) -> (Vec<Curve>, u64) {
         let Curves { began, width, all, untracked, .. } = self;
         let start = |place: usize| began + Nanos(width) * place as i64;

@@ -11,17 +11,17 @@ use punctual_bundle::verdict::{FailedPart, Unbegun};
 use punctual_bundle::{Manifest, Outcome, Planned, Reason, Verdict};
 use punctual_core::event::Recorded;
 
-/// All that a verdict follows from.
+/// Everything that a verdict depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Evidence<'a> {
-    /// The header, with the ending where there is one, and with what was stored of its verdict.
+    /// The header with the ending, if any, and the stored verdict.
     pub manifest: &'a Manifest,
-    /// What the plan asks for.
+    /// The requests of the plan.
     pub planned: &'a Planned,
     pub phases: &'a [PhaseView<'a>],
-    /// Their figures, with the verdict on each requirement.
+    /// The figures, with the verdict on each requirement.
     pub figures: &'a [PhaseSummary],
-    /// What of the bundle cannot be read.
+    /// Unreadable parts of the bundle.
     pub damage: &'a [String],
     pub recorded: Option<&'a Recorded>,
     /// Whether it was measured as requested.
@@ -57,7 +57,7 @@ pub(crate) fn of(evidence: &Evidence) -> Verdict {
     }
 }
 
-/// Whether anything was asked that can be met.
+/// Whether a satisfiable request exists.
 fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
     let mut series = evidence.figures.iter().flat_map(|phase| &phase.series);
     let is_of_question = |reason: &Reason| {
@@ -77,7 +77,7 @@ fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
         || reasons.iter().any(is_of_question)
 }
 
-/// Those that are not met, and those for which there is no series.
+/// Requirements that are not met, and those without a series.
 fn requirements(evidence: &Evidence) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for phase in evidence.figures {
@@ -109,7 +109,7 @@ fn requirement(place: String, held: &RequirementSummary) -> Reason {
     }
 }
 
-/// Limits on the recording that do not hold. One of the plan that was not judged is open.
+/// Limits on the recording that do not hold. A limit of the plan that was not judged is undecided.
 fn limits(evidence: &Evidence) -> Vec<Reason> {
     let Some(judged) = &evidence.manifest.limits else { return Vec::new() };
     let mut reasons: Vec<Reason> = judged
@@ -139,7 +139,7 @@ fn of_limit(name: &str, limit: &LimitSummary, validity: &Validity) -> Option<Rea
     })
 }
 
-/// What the runs before it say of it.
+/// The reasons from the comparison with earlier runs.
 fn baseline(held: &HeldAgainst) -> Vec<Reason> {
     let HeldAgainst { runs, missing, required, .. } = *held;
     let few = Reason::FewRuns { runs, missing, required };
@@ -149,7 +149,6 @@ fn baseline(held: &HeldAgainst) -> Vec<Reason> {
     worse.chain((missing > 0).then_some(few)).chain(not_held).chain(leaps).collect()
 }
 
-/// What the way in which it ended means.
 fn ending(evidence: &Evidence) -> Vec<Reason> {
     let target = evidence.manifest.target.as_ref();
     let of_target = target.and_then(|target| {
@@ -163,7 +162,7 @@ fn ending(evidence: &Evidence) -> Vec<Reason> {
     let interrupted = |unbegun| Reason::Interrupted { unbegun };
     let of_ending = match &ending.outcome {
         Outcome::Completed => None,
-        // It says the same.
+        // The target's failure is the same.
         Outcome::Failed { .. } if of_target.is_some() => None,
         Outcome::Failed { why } if evidence.manifest.unwritten.contains(why) => None,
         Outcome::Failed { why } => Some(Reason::Failed { part: FailedPart::Run, why: why.clone() }),
@@ -193,7 +192,7 @@ fn unbegun(evidence: &Evidence) -> Vec<Unbegun> {
     evidence.planned.phases.iter().filter(|phase| !began(&phase.phase)).cloned().collect()
 }
 
-/// What bounds left out, and which requirements it could affect: those of its phase.
+/// The omissions of bounds, with the requirements that may be affected: those of the phase.
 fn left_out(evidence: &Evidence) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for phase in evidence.phases.iter().filter(|phase| !phase.meta.left_out.is_empty()) {
@@ -211,8 +210,8 @@ fn left_out(evidence: &Evidence) -> Vec<Reason> {
     reasons
 }
 
-/// Of a recording alone, whose events are all that it is: when more than this share was lost, it
-/// is no evidence.
+/// For a recording without a measurement: if more than this share of its events was lost, it is no
+/// evidence.
 fn events_lost(evidence: &Evidence) -> Option<Reason> {
     let recorded = evidence.recorded.filter(|_| evidence.phases.is_empty())?;
     let sources = recorded.sources.iter();

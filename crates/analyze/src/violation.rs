@@ -5,7 +5,7 @@ use crate::{Distribution, SeriesView};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Metric, Requirement};
 
-/// A requirement that does not hold.
+/// A requirement that is not met.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Violation {
     pub requirement: Requirement,
@@ -13,11 +13,11 @@ pub struct Violation {
     pub figure: f64,
 }
 
-/// The first requirement of the series that what was measured so far violates.
+/// The first requirement of the series that the samples so far violate.
 ///
-/// A maximum, a minimum or a count violates it only where further samples cannot change that. A
-/// mean, a standard deviation or a percentile, with enough samples for it, is judged as if the
-/// series ended now. `ended`: no sample follows, and every figure is judged so.
+/// A maximum, a minimum or a count violates it only if further samples cannot change that. A mean,
+/// a standard deviation or a percentile with enough samples is judged as if the series ended now.
+/// `ended`: no sample follows, and every figure is judged so.
 pub fn first_violation(view: &SeriesView, ended: bool) -> Option<Violation> {
     if view.meta.requirements.is_empty() {
         return None;
@@ -36,7 +36,7 @@ pub fn first_violation(view: &SeriesView, ended: bool) -> Option<Violation> {
     })
 }
 
-/// Whether further samples can move the figure in both directions.
+/// Whether further samples can change the figure in both directions.
 fn varies(metric: Metric) -> bool {
     matches!(
         metric,

@@ -1,6 +1,6 @@
-//! How often intervals and bounds hold that have no table elsewhere: 1,000 simulated runs of each,
-//! whose truth is known. The figures stand in docs/notes/error-rates.md; print them with
-//! `cargo test -p punctual-analyze --test pure coverage:: -- --nocapture`.
+//! The coverage of intervals and bounds that have no table elsewhere: 1,000 simulated runs of each,
+//! with known truth. The figures are in docs/notes/error-rates.md; print them with `cargo test -p
+//! punctual-analyze --test pure coverage:: -- --nocapture`.
 
 use punctual_analyze::calibration::{Turn, shifts};
 use punctual_analyze::compare::run::Run;
@@ -9,7 +9,7 @@ use punctual_analyze::tail::seen;
 
 const RUNS: usize = 1_000;
 
-/// The share of runs in which something holds.
+/// The share of runs in which a property holds.
 fn share(what: &str, stated: f64, mut holds: impl FnMut(&mut Random) -> bool) -> f64 {
     let mut random = Random::seeded(17);
     let share = (0..RUNS).filter(|_| holds(&mut random)).count() as f64 / RUNS as f64;
@@ -17,7 +17,7 @@ fn share(what: &str, stated: f64, mut holds: impl FnMut(&mut Random) -> bool) ->
     share
 }
 
-/// The least that a stated share shows in this many runs, but for one time in a thousand.
+/// The minimum count that a stated share gives in this many runs, except in 1 of 1,000 cases.
 fn tolerated(stated: f64) -> f64 {
     stated - 3.1 * (stated * (1.0 - stated) / RUNS as f64).sqrt()
 }
@@ -29,7 +29,7 @@ fn sample(random: &mut Random) -> i64 {
     (-MEAN * random.unit().ln()) as i64
 }
 
-/// Whether no sample is longer than the maximum with a greater probability than the bound says.
+/// Whether the maximum is exceeded with at most the probability that the bound states.
 fn is_bounded(samples: Vec<i64>) -> bool {
     let max = samples.iter().copied().max().unwrap_or_default();
     let beyond = seen::of(&Run::of_samples(samples)).beyond.expect("a bound");
@@ -45,7 +45,7 @@ fn the_maximum_bounds_as_often_as_stated() {
     let bursts = share("maximum of 3,000 samples in bursts of five", stated, |random| {
         is_bounded((0..600).flat_map(|_| [sample(random); 5]).collect())
     });
-    // Taken as independent, samples in bursts of five would hold in 1 − 0.05^(1/5) of runs: 45 %.
+    // If assumed independent, samples in bursts of five would hold in 1 − 0.05^(1/5) of runs: 45 %.
     for share in [independent, bursts] {
         assert!(share >= tolerated(stated), "{share}");
     }
@@ -57,7 +57,7 @@ fn the_cost_of_recording_lies_in_its_interval_as_often_as_stated() {
     // Of ten turns, from the second smallest to the second largest: 1 − 2·(1 + 10)/2^10.
     let stated = 1.0 - 22.0 / 1_024.0;
     let block = |random: &mut Random, turn: i64, added: i64| -> Vec<i64> {
-        // A drift over turns, and a tail that both meet.
+        // A drift over turns, and a tail that affects both.
         (0..200).map(|_| 20_000 + turn * 50 + added + sample(random) / 1_000).collect()
     };
     let percentiles = [50.0, 90.0, 99.0];

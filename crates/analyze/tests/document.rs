@@ -1,5 +1,5 @@
-//! docs/reference/json.md is whole: every key of every fixture's summary is in it, and every
-//! finding that figures raise.
+//! docs/reference/json.md is complete: it has every key of every fixture's summary, and every
+//! finding about figures.
 
 use punctual_analyze::findings::IDS;
 use punctual_bundle::Bundle;
@@ -11,15 +11,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every key of every object; those of maps by number (percentiles, CPUs) and of a workload's
-/// parameters are left out.
+/// Every key of every object, except those of maps by number (percentiles, CPUs) and of a
+/// workload's parameters.
 fn keys(value: &Value, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
             if key.parse::<f64>().is_err() {
                 all.insert(key.clone());
             }
-            // Parameters have the names that their kinds give them, or hostile ones.
+            // Parameters are named by their kinds, or hostile.
             if key != "parameters" {
                 keys(value, all);
             }

@@ -1,6 +1,6 @@
-//! How often `compare` is wrong: many pairs from sources whose truth is known. The short mode runs
-//! with the other tests; the whole one, whose figures stand in docs/notes/error-rates.md, is
-//! `cargo test --release -p punctual-analyze --test pure error_rates:: -- --ignored --nocapture`.
+//! The error rates of `compare`, over many pairs from sources with known truth. The short mode runs
+//! with the other tests; the long one, with the figures in docs/notes/error-rates.md, is `cargo
+//! test --release -p punctual-analyze --test pure error_rates:: -- --ignored --nocapture`.
 
 use punctual_analyze::compare::multiple;
 use punctual_analyze::compare::run::{Run, Side};
@@ -8,19 +8,18 @@ use punctual_analyze::compare::series::Pair;
 use punctual_analyze::stats::Random;
 use punctual_bundle::comparison::{Difference, SeriesComparison};
 
-/// What latencies are drawn from.
+/// The source of latencies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Source {
     /// Independent, a log-normal body and a Pareto tail.
     Independent,
-    /// The same with neighbours that resemble each other, bursts of worst samples, and loads that
-    /// come and go.
+    /// The same with correlated neighbours, bursts of worst samples, and loads that come and go.
     Bursty,
-    /// Bursty, cut down to whole microseconds.
+    /// Bursty, truncated to whole microseconds.
     Coarse,
     /// Bursty, without the order of the samples.
     Histogram,
-    /// Three runs a side, each at a level of its own.
+    /// Three runs per side, each with its own level.
     Runs,
 }
 
@@ -62,13 +61,13 @@ fn run(source: Source, samples: Vec<i64>) -> Run {
     run
 }
 
-/// What is done to the other side.
+/// The change on the other side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Nothing,
     /// Every sample 300 ns longer.
     Shift,
-    /// What is beyond 10 µs is twice as far beyond.
+    /// Latencies beyond 10 µs are twice as far beyond.
     Tail,
 }
 
@@ -101,15 +100,15 @@ fn compared(source: Source, change: Change, n: usize, seed: u64) -> SeriesCompar
 /// Shares of pairs.
 #[derive(Debug, Default)]
 struct Rates {
-    /// Any difference claimed, all tests counted.
+    /// Any difference claimed, over all tests.
     any: f64,
     /// By figure: the interval misses the truth.
     missed: Vec<f64>,
-    /// By figure: a difference is claimed, all tests counted.
+    /// By figure: a difference is claimed, over all tests.
     claimed: Vec<f64>,
-    /// By figure: the median width of the interval where it is bounded, in ns.
+    /// By figure: the median width of bounded intervals, in ns.
     width: Vec<f64>,
-    /// Whole, tail: a probability of at most 5 % by itself.
+    /// Whole, tail: a probability of at most 5 % on its own.
     tests: [f64; 2],
 }
 
@@ -123,7 +122,7 @@ fn truths(source: Source, change: Change) -> Vec<Option<f64>> {
     sorted.sort_unstable();
     let at = |p: f64| sorted[((sorted.len() as f64 * p) as usize).min(sorted.len() - 1)];
     let truth = |p: f64| Some((change.of(at(p)) - at(p)) as f64);
-    // The maximum of a run is no figure of the source; its interval is about a shift.
+    // The maximum of a run is not a figure of the source; its interval is about a shift.
     let max = if change == Change::Tail { None } else { truth(0.5) };
     [0.5, 0.99, 0.999, 0.9999].map(truth).into_iter().chain([max]).collect()
 }
@@ -179,7 +178,8 @@ fn rates(source: Source, change: Change, n: usize, pairs: usize) -> Rates {
     rates
 }
 
-/// The most that a rate of 5 % shows in this many pairs, but for one time in a thousand and more.
+/// The maximum count that a rate of 5 % gives in this many pairs, except about once in a thousand
+/// times.
 fn tolerated(pairs: usize) -> f64 {
     0.05 + 3.3 * (0.05 * 0.95 / pairs as f64).sqrt()
 }
@@ -232,7 +232,7 @@ fn error_rates_of_a_thousand_pairs() {
         for change in changes.into_iter().take(if powerful { 3 } else { 1 }) {
             let rates = rates(source, change, n, pairs);
             print(source, change, &rates);
-            // What samples taken as independent cost where they are not is measured, not promised.
+            // The cost of treating dependent samples as independent is measured, not promised.
             let promised = source != Source::Histogram;
             let kept = rates.missed.iter().all(|missed| *missed <= tolerated(pairs));
             assert!(kept || !promised, "{source:?} {change:?}: {rates:?}");
@@ -244,7 +244,7 @@ fn error_rates_of_a_thousand_pairs() {
     }
 }
 
-/// The tables of docs/notes/error-rates.md on changes that stay, from 5,000 histories each.
+/// The tables of docs/notes/error-rates.md on lasting changes, from 5,000 histories each.
 #[test]
 #[ignore = "a score: a table of minutes of simulated histories; ./x test --all"]
 fn changes_of_baselines_that_stay() {

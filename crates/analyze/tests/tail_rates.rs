@@ -1,5 +1,5 @@
-//! How often a model of the tail is offered, and how often its intervals hold: sources whose levels
-//! are known. The short mode runs with the other tests; the whole one, whose figures stand in
+//! The rate at which a model of the tail is offered, and the coverage of its intervals, for sources
+//! with known levels. The short mode runs with the other tests; the long one, with the figures in
 //! docs/notes/error-rates.md, is `cargo test --release -p punctual-analyze --test pure tail_rates::
 //! -- --ignored --nocapture`.
 
@@ -19,18 +19,18 @@ enum Source {
     Bursts,
     /// Bursts of `Heavy`, and one cause in 20,000 samples that adds 300 µs.
     RareMode,
-    /// Bursts that become twice as high over the run.
+    /// Bursts that double in height over the run.
     Drift,
-    /// Bursts that come ten times as often while a load is on, a tenth of the time, in segments of
-    /// five seconds.
+    /// Bursts that are ten times as frequent while a load is on, a tenth of the time, in segments
+    /// of five seconds.
     Loads,
-    /// A sample at each full second: no chance at all in when it comes.
+    /// A sample at each full second, without randomness.
     Regular,
 }
 
 const RATE: f64 = 1.0 / 200.0;
 
-/// The height of a burst, and how often one comes that is higher.
+/// The height of a burst, and the frequency of higher ones.
 fn height(source: Source, random: &mut Random) -> f64 {
     match source {
         Source::Exponential => -8_000.0 * random.unit().ln(),
@@ -38,7 +38,7 @@ fn height(source: Source, random: &mut Random) -> f64 {
     }
 }
 
-/// The level that bursts exceed once in this many samples, where the source has one that stays.
+/// The level that bursts exceed once in this many samples, if the source has a constant one.
 fn truth(source: Source, samples: f64) -> Option<f64> {
     let higher = |rate: f64| 1.0 / (samples * rate);
     let heavy = |higher: f64| 10_000.0 + 8_000.0 / 0.2 * (higher.powf(-0.2) - 1.0);
@@ -91,7 +91,7 @@ fn draw(source: Source, n: usize, seed: u64) -> Run {
     run
 }
 
-/// Of all runs: the share with a model; of those: the share of intervals that hold, and the median
+/// Of all runs: the share with a model. Of those: the share of intervals that hold, and the median
 /// of upper end over truth.
 struct Rates {
     accepted: f64,

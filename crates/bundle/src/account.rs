@@ -1,4 +1,4 @@
-//! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics.
+//! The time breakdown of every sample of a series: `NNNN.account.json` beside its statistics.
 //! docs/reference/bundle.md describes it.
 
 use crate::{BundleError, Member};
@@ -7,28 +7,27 @@ use punctual_core::{Account, AccountBucket, AccountCost, Fact, MainPart};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The name and version of the format.
 const SCHEMA: &str = "punctual-account/2";
-/// Version 1 had other ids of causes, and `untold` for `unattributed`: it is still read.
+/// Version 1, still readable, had other ids of causes and `untold` for `unattributed`.
 const FIRST_SCHEMA: &str = "punctual-account/1";
 
-/// A series' samples, split.
+/// The breakdown of a series' samples.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SeriesAccount {
-    /// Whether the series ended; until then it is as of the last checkpoint.
+    /// Whether the series ended; if not, as of the last checkpoint.
     pub complete: bool,
     pub account: Account,
-    /// Samples without kernel events: the timer woke no thread, because the thread was not asleep.
-    /// All of their time is unknown.
+    /// Samples without kernel events: the timer woke no thread, as it was not asleep. All of their
+    /// time is unknown.
     pub unattributed: u64,
-    /// Records of the kernel that found no room in the buffer, on all CPUs of the run.
-    /// Their samples are among the unattributed.
+    /// Kernel records lost to a full buffer, on all CPUs of the run. Their samples are among the
+    /// unattributed.
     pub lost: u64,
     pub cost: Fact<AccountCost>,
 }
 
-/// As in the file. Rows name their parts in the order of `parts`, so that later versions may know
-/// more.
+/// The format of the file. Rows name their parts in the order of `parts`, so that later versions
+/// may add parts.
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,
@@ -49,7 +48,7 @@ struct Row {
     longest: Vec<u64>,
 }
 
-/// Why a series is not split, or how it is.
+/// Writes the breakdown, or why there is none.
 pub(crate) fn write(member: &Member, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
     let document = match account {
         Fact::Known(account) => Fact::Known(document(account)),
@@ -78,7 +77,7 @@ fn document(account: &SeriesAccount) -> Document {
     }
 }
 
-/// [`Fact::NotAsked`] where there is no file; what cannot be read is unavailable, and reported.
+/// [`Fact::NotAsked`] without a file. An unreadable file is unavailable and reported.
 pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
     let read = member.read_json().and_then(|document| match document {
         Fact::Known(document) => restore(document)
@@ -102,7 +101,7 @@ fn restore(document: Document) -> Result<SeriesAccount, String> {
         return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
     }
     let known = |word: &String| MainPart::from_id(word);
-    // A part of a later version is not known to this one.
+    // A part unknown to this version is from a later one.
     let parts: Vec<MainPart> =
         document.parts.iter().map(|word| known(word).unwrap_or(MainPart::Unknown)).collect();
     let sorted = |values: Vec<u64>| -> Result<[u64; MAIN_PARTS], String> {

@@ -9,9 +9,8 @@ use crate::{Bundle, BundleError};
 use punctual_core::Finding;
 use std::path::Path;
 
-/// Records in the bundle where its run took place, adds findings, and, where the run recorded no
-/// ending, records one; an ending that is there stays. Figures are unchanged; [`renew_summary`]
-/// follows.
+/// Records the target in the bundle, adds findings, and records an ending if the run has none.
+/// Figures are unchanged; call [`renew_summary`] afterwards.
 pub fn amend(
     directory: &Path,
     target: RanOn,
@@ -22,7 +21,8 @@ pub fn amend(
     let manifest = Manifest {
         target: Some(target),
         ending: bundle.manifest.ending.or(ending),
-        // Where it ran is evidence, which is complete only now: [`renew_summary`] stores it again.
+        // The target is evidence that is complete only now: [`renew_summary`] stores the verdict
+        // again.
         verdict: None,
         ..bundle.manifest
     };
@@ -33,19 +33,19 @@ pub fn amend(
     Bundle::open(directory)
 }
 
-/// Records in a bundle that has ended what became of its run beside earlier ones. Figures are
-/// unchanged; [`renew_summary`] follows.
+/// Records the comparison with earlier runs in an ended bundle. Figures are unchanged; call
+/// [`renew_summary`] afterwards.
 pub fn hold_against(directory: &Path, held: HeldAgainst) -> Result<Bundle, BundleError> {
     let bundle = Bundle::open(directory)?;
-    // The verdict follows from it: [`renew_summary`] stores it again.
+    // The verdict depends on it: [`renew_summary`] stores it again.
     let manifest = Manifest { baseline: Some(held), verdict: None, ..bundle.manifest };
     Member::root(directory).join("bundle.json").replace_json_durably(&manifest)?;
     Bundle::open(directory)
 }
 
-/// Replaces the figures for other programs by those of the bundle as it is now, and with them what
-/// it stores of its end: of a target only the requesting system knows all, and a run in parts ended
-/// as the last of them did. Everything is on the disk afterwards.
+/// Replaces the summary by the bundle's current figures and updates the stored verdict and ending:
+/// only the requesting system knows everything about a target, and a run in parts ended as its last
+/// part did. Syncs everything to disk.
 pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleError> {
     let root = Member::root(directory);
     root.join("summary.json").replace_json(summary)?;

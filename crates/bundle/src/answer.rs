@@ -1,4 +1,4 @@
-//! The answer of a run: what a user reads first, the same wherever it is shown.
+//! The answer of a run, which a user reads first: the same in all output.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,16 @@ use serde::{Deserialize, Serialize};
 pub struct Answer {
     /// The verdict in one sentence, with its reason and place.
     pub verdict: String,
-    /// The figure that decided it, or the one of most weight where nothing was required; `null`
-    /// where nothing was measured.
+    /// The figure that decided it, or the most significant one without requirements; `null` if
+    /// nothing was measured.
     pub figure: Option<DecidingFigure>,
-    /// What delayed the late samples of that series, or of another one; `null` where that is not
-    /// known.
+    /// The causes of the late samples of that series, or of another one; `null` if unknown.
     pub delayed_by: Option<Delays>,
-    /// What to do, the strongest first; at most three.
+    /// Recommended actions, the most effective first; at most three.
     pub to_do: Vec<String>,
 }
 
-/// A figure of a series, and the bound that it was held against.
+/// A figure of a series with its bound.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DecidingFigure {
     /// `phase/series`.
@@ -28,36 +27,36 @@ pub struct DecidingFigure {
     pub value: f64,
     /// Whether the value and the bound are times in ns.
     pub is_time: bool,
-    /// `<`, `<=`, `==`, …; absent where nothing was required of it.
+    /// `<`, `<=`, `==`, …; absent without a requirement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<String>,
-    /// What it was held against, in ns or as a count.
+    /// The bound in ns or as a count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<i64>,
-    /// Samples beyond the bound, as the histogram resolves them (0.1 %); absent where there is no
-    /// bound on latencies.
+    /// Samples beyond the bound at the histogram's resolution (0.1 %); absent without a bound on
+    /// latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
     pub samples: u64,
     /// Its largest value in ns.
     pub max: Option<i64>,
-    /// The value is the lower bound of a sample that had not ended.
+    /// The value is the lower bound of an unfinished sample.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_ended: bool,
 }
 
-/// What delayed late samples, with the shares of their time.
+/// The causes of late samples, with their shares of the time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Delays {
-    /// The series, where it is another one than the figure's: nothing shows what delayed that one.
+    /// The series, if it is not the figure's, whose delays are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
-    /// Late samples that are divided by cause.
+    /// The number of late samples divided by cause.
     pub samples: u64,
-    /// Incidents that they make: samples that follow from one another are one. `null` where it is
-    /// not known which do.
+    /// The number of incidents: samples that follow from one another are one. `null` if their
+    /// relation is unknown.
     pub incidents: Option<u64>,
-    /// From which latency on, in ns.
+    /// The latency threshold in ns.
     pub from: i64,
     /// The largest share first.
     pub causes: Vec<Delay>,
@@ -67,16 +66,16 @@ pub struct Delays {
     pub source: Option<String>,
 }
 
-/// A cause, and who it was.
+/// A cause and its culprit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Delay {
-    /// The id of the cause (docs/reference/explain.md), or of the kind of entry of a CPU.
+    /// The id of the cause (docs/reference/explain.md) or of the kind of CPU entry.
     pub cause: String,
     pub words: String,
-    /// The task, lock holder, interrupt or device; absent where the cause has none, or where it is
-    /// not known.
+    /// The task, lock holder, interrupt or device; absent if the cause has none, or if it is
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
-    /// Of the time, 0 to 1.
+    /// The share of the time, 0 to 1.
     pub share: f64,
 }

@@ -1,17 +1,17 @@
-//! `NNNN.checkpoint`: the statistics of a series while its run goes on, saved about once a second.
+//! `NNNN.checkpoint`: the statistics of a series during its run, saved about once a second.
 //!
-//! The file is a row of slots. Frames are written alternately into the two slots of one size, so
-//! that the writer can die at any moment: the frame before is whole. When a frame outgrows its
-//! slots, it and all later ones go into the next two, twice as large, which lie behind. A frame
-//! holds its sequence number; the whole one with the highest counts.
+//! The file is a sequence of slots. Frames are written alternately into the two slots of one size,
+//! so that the previous frame is intact whenever the writer dies. When a frame outgrows its slots,
+//! it and all later ones use the next two, which follow and are twice as large. A frame holds its
+//! sequence number; the intact one with the highest number counts.
 //!
-//! Writing one is a few small functions without allocation, and one pwrite(2): what runs beside a
-//! measurement stays in memory and in the caches, and JSON would bring a great deal of code with
-//! it.
+//! Writing a frame takes a few small functions without allocation, and one pwrite(2): code that
+//! runs beside a measurement stays in memory and in the caches, while JSON would add much more
+//! code.
 //!
 //! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number,
-//! length and payload (u32 LE), payload. The payload holds what [`State`] holds, as integers of the
-//! log's kind. docs/reference/bundle.md lists them.
+//! length and payload (u32 LE), payload. The payload holds the content of [`State`], as integers of
+//! the log's kind. docs/reference/bundle.md lists them.
 
 use crate::hdr::Pairs;
 use crate::state::{self, MAX_BINS, State, ThreadUsage};
@@ -25,21 +25,21 @@ use punctual_core::{
 pub const MAGIC: &[u8; 8] = b"PNCTCKP1";
 /// The size of the first two slots: several times that of an ordinary frame.
 const FIRST_SLOT: u64 = 8 << 10;
-/// Pairs of slots that a reader looks for: the last are of 128 MiB, more than any state within its
-/// bounds takes.
+/// The number of slot pairs that a reader tries: the last have 128 MiB, more than any state within
+/// its bounds.
 const SIZES: u32 = 15;
 const HEADER: usize = 24;
 
-/// Where the frames of one series go.
+/// The slots for the frames of one series.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     written: u64,
-    /// Which pair of slots is in use.
+    /// The pair of slots in use.
     size: u32,
 }
 
-/// The place of the first slot of a pair; the second follows it. Pairs before take twice the sum of
-/// their sizes.
+/// The position of the first slot of a pair; the second follows it. Earlier pairs take twice the
+/// sum of their sizes.
 fn pair_place(size: u32) -> u64 {
     2 * FIRST_SLOT * ((1 << size) - 1)
 }
@@ -49,8 +49,8 @@ fn capacity(size: u32) -> u64 {
 }
 
 impl Slots {
-    /// Puts the next frame into `frame` and returns where in the file it belongs. The slot of the
-    /// newest whole frame is left alone until [`Slots::written`] marks the new one as whole.
+    /// Encodes the next frame into `frame` and returns its position in the file. The slot of the
+    /// newest intact frame is preserved until [`Slots::written`] confirms the new one.
     pub(crate) fn next(&mut self, state: &State, frame: &mut Vec<u8>) -> u64 {
         frame.clear();
         encode(frame, self.written, state);
@@ -60,7 +60,7 @@ impl Slots {
         pair_place(self.size) + (self.written & 1) * capacity(self.size)
     }
 
-    /// The last frame is in the file.
+    /// Confirms that the last frame is in the file.
     pub(crate) fn written(&mut self) {
         self.written += 1;
     }
@@ -79,7 +79,7 @@ pub fn encode(out: &mut Vec<u8>, sequence: u64, state: &State) {
     frame[20..24].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Of sequence number, length and payload.
+/// The checksum of sequence number, length and payload.
 fn checksum(frame: &[u8], length: u32) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&frame[8..20]);
@@ -124,7 +124,7 @@ fn put_state(out: &mut Vec<u8>, state: &State) {
     put(out, state.log_bytes);
     // Versions that did not distinguish them end here.
     put(out, data.losses.overruns.map_or(0, |overruns| overruns.saturating_add(1)));
-    // Older ones that do, here.
+    // Older versions that do end here.
     if let Some(one) = &data.unfinished {
         put(out, 1 + u64::from(one.ended));
         put_signed(out, one.due.ns());
@@ -141,8 +141,8 @@ fn put_optional(out: &mut Vec<u8>, value: Option<Nanos>) {
     }
 }
 
-/// Counts that are not zero, each with the distance of its bin from the last one; a count of zero
-/// ends them.
+/// Non-zero counts, each with the distance of its bin from the previous one; terminated by a count
+/// of zero.
 fn put_bins(out: &mut Vec<u8>, bins: &[u64]) {
     let mut last = 0;
     for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -153,7 +153,7 @@ fn put_bins(out: &mut Vec<u8>, bins: &[u64]) {
     put(out, 0);
 }
 
-/// The same, with lower edges of buckets for bins.
+/// The same for lower edges of buckets instead of bins.
 fn put_hdr(out: &mut Vec<u8>, hdr: &Histogram<u64>) {
     let mut last = 0;
     for bucket in hdr.iter_recorded() {
@@ -183,14 +183,14 @@ fn put_usage(out: &mut Vec<u8>, usage: &Fact<ThreadUsage>) {
     }
 }
 
-/// A frame whose header can be believed so far as its length lies in its slot.
+/// A frame whose stated length fits in its slot.
 struct Frame<'a> {
     sequence: u64,
     length: u32,
     bytes: &'a [u8],
 }
 
-/// The frame in a slot of `size` at `place`, not yet checked against its checksum.
+/// The frame in a slot of `size` at `place`, before the checksum is verified.
 fn frame_at(file: &[u8], place: u64, size: u32) -> Option<Frame<'_>> {
     let bytes = file.get(usize::try_from(place).ok()?..)?;
     let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC))?;
@@ -201,8 +201,8 @@ fn frame_at(file: &[u8], place: u64, size: u32) -> Option<Frame<'_>> {
     Some(Frame { sequence: u64::from_le_bytes(header[8..16].try_into().ok()?), length, bytes })
 }
 
-/// Reads the newest whole state of a file; an error is why there is none. Nothing in the file is
-/// trusted unchecked.
+/// Reads the newest intact state of a file; the error is the reason without one. Everything in the
+/// file is checked.
 pub fn decode(file: &[u8]) -> Result<State, String> {
     let slots = (0..SIZES)
         .flat_map(|size| [0, 1].map(|second| (pair_place(size) + second * capacity(size), size)));
@@ -225,7 +225,7 @@ pub fn decode(file: &[u8]) -> Result<State, String> {
     Ok(state)
 }
 
-/// Outside `None`: the payload ended; inside an error: its content is impossible.
+/// Outer `None`: the payload ended; inner error: its content is impossible.
 type Taken<T> = Option<Result<T, String>>;
 
 fn take_state(from: &mut Cursor) -> Taken<State> {
@@ -300,8 +300,7 @@ fn take_exact(from: &mut Cursor) -> Taken<LinearHistogram> {
     Some(Ok(LinearHistogram { resolution, bins, above, below }))
 }
 
-/// Pairs of place and count; a distance that leaves 64 bits stays at their end, where nothing is
-/// accepted.
+/// Pairs of place and count; a distance that overflows 64 bits saturates, which is rejected later.
 fn take_pairs(from: &mut Cursor) -> Option<Pairs> {
     let (mut pairs, mut place) = (Vec::new(), 0u64);
     loop {
@@ -316,7 +315,7 @@ fn take_pairs(from: &mut Cursor) -> Option<Pairs> {
 
 fn take_worst(from: &mut Cursor) -> Option<Vec<Sample>> {
     let mut worst = Vec::new();
-    // No reservation on the word of the file: it ends where its bytes end.
+    // No allocation by the file's own count: the loop ends with its bytes.
     for _ in 0..from.take()? {
         let (seq, due) = (from.take()?, from.take_signed()?);
         let woke = due.wrapping_add(from.take_signed()?);

@@ -1,13 +1,13 @@
-//! What `punctual compare --json` prints: two sides, series by series. Times are in ns; what is not
-//! known is `null`, and so is an end of an interval that the data do not bound.
-//! docs/reference/compare.md describes it for readers in other languages.
+//! The document of `punctual compare --json`: two sides, series by series. Times are in ns; unknown
+//! values are `null`, and so is an unbounded end of an interval. docs/reference/compare.md
+//! describes it for readers in other languages.
 
 use crate::Timebase;
 use crate::summary::VerdictWord;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
-/// The name and version of this shape; additions keep it, changes raise it.
+/// The name and version of this shape. Additions keep it; changes raise it.
 pub const SCHEMA: &str = "punctual-comparison/2";
 
 /// One side against one or several others.
@@ -15,53 +15,53 @@ pub const SCHEMA: &str = "punctual-comparison/2";
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The verdict in words and what decided it; absent until it is displayed.
+    /// The verdict in words with its reason; absent until displayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ComparisonAnswer>,
-    /// The sides: the first is what the others are compared with.
+    /// The sides; the others are compared with the first.
     pub sides: Vec<Side>,
-    /// The confidence of each interval by itself.
+    /// The confidence of each interval on its own.
     pub confidence: f64,
-    /// The rate at which at least one difference is claimed anywhere in this comparison although
-    /// there is none.
+    /// The family-wise error rate: the probability of at least one false difference in this
+    /// comparison.
     pub error_rate: f64,
-    /// How many tests share that rate (Holm's procedure).
+    /// The number of tests that share that rate (Holm's procedure).
     pub tests: u64,
     /// Each series that both sides have.
     pub series: Vec<SeriesComparison>,
-    /// What was required, and what became of it.
+    /// The requirements with their outcomes.
     pub gates: Vec<GateResult>,
-    /// All of it together; `null` where nothing was required.
+    /// The combined verdict; `null` without requirements.
     pub verdict: Option<VerdictWord>,
-    /// What weakens the comparison: series without a partner, unknown autocorrelation, damaged
+    /// Weaknesses of the comparison: series without a partner, unknown autocorrelation, damaged
     /// bundles, ….
     pub findings: Vec<Finding>,
 }
 
-/// What a user reads first.
+/// The answer, which a user reads first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ComparisonAnswer {
     /// The verdict in one sentence, with its reason and place.
     pub verdict: String,
-    /// The difference of most weight, in one sentence; `null` where nothing is compared.
+    /// The most significant difference in one sentence; `null` if nothing is compared.
     pub figure: Option<String>,
-    /// What to do, the strongest first; at most three.
+    /// Recommended actions, the most effective first; at most three.
     pub to_do: Vec<String>,
 }
 
-/// One side: a run, or several runs of the same.
+/// One side: a run, or several equivalent runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Side {
-    /// What it is called: by what differs between the sides, never two the same.
+    /// A unique label, made of the differences between the sides.
     pub label: String,
     pub runs: Vec<String>,
-    /// Whose time its figures are in.
+    /// The timebase of its figures.
     #[serde(default)]
     pub timebase: Timebase,
 }
 
 impl Comparison {
-    /// Whose time all figures are in.
+    /// The timebase of all figures.
     pub fn timebase(&self) -> Timebase {
         Timebase::together(self.sides.iter().map(|side| side.timebase))
     }
@@ -70,59 +70,58 @@ impl Comparison {
 /// A series of the first side and its partner.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesComparison {
-    /// The number of the other side in [`Comparison::sides`].
+    /// The index of the other side in [`Comparison::sides`].
     pub side: usize,
     /// `phase/series` on the first side.
     pub series: String,
     /// `phase/series` on the other side: the same, unless matched by hand.
     pub partner: String,
-    /// What the first side holds.
+    /// The figures of the first side.
     pub a: SideFigures,
-    /// What the other side holds.
+    /// The figures of the other side.
     pub b: SideFigures,
-    /// How samples that depend on each other were taken into account.
+    /// How the dependence between samples was taken into account.
     pub basis: Basis,
-    /// Whether periods were missed on a side: the percentiles then include the samples that these
-    /// would have had.
+    /// Whether periods were missed on a side: the percentiles then include the missing samples.
     #[serde(default)]
     pub corrected: bool,
     /// The figures, one by one.
     pub metrics: Vec<MetricComparison>,
     /// The tests of whole and tail.
     pub distribution: Vec<DistributionTest>,
-    /// The probability that a sample of the other side is longer than one of the first, ties
-    /// counted half (Vargha and Delaney's A).
+    /// The probability that a sample of the other side exceeds one of the first, ties counted half
+    /// (Vargha and Delaney's A).
     pub superiority: Option<f64>,
-    /// Differences smaller than this are not claimed: the coarser of the two clocks' steps.
+    /// Smaller differences are not claimed: the coarser resolution of the two clocks.
     pub resolution: i64,
 }
 
-/// How samples that depend on each other were taken into account.
+/// How the dependence between samples was taken into account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// From blocks of the kept samples of one run a side.
+    /// Blocks of the kept samples, one run per side.
     Blocks,
-    /// From the differences between runs of the same side.
+    /// The differences between runs of the same side.
     Runs,
-    /// Not at all on at least one side: only a histogram is there.
+    /// Not considered on at least one side, which has only a histogram.
     Unknown,
 }
 
-/// What one side of a series holds.
+/// The figures of one side of a series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SideFigures {
-    /// How many runs it rests on.
+    /// The number of runs.
     pub runs: usize,
-    /// Samples in all of them.
+    /// Samples in all runs.
     pub count: u64,
     pub lost: u64,
     pub overruns: u64,
-    /// The time measured, in ns; `null` where not known.
+    /// The measured time in ns; `null` if unknown.
     pub duration: Option<i64>,
-    /// As many independent samples would know the median as well; `null` where that is not known.
+    /// The effective sample size for the median; `null` if unknown.
     pub effective: Option<f64>,
-    /// Its distribution, for a plot: the share of samples that are longer, and the latency in ns.
+    /// Its distribution for a plot: the share of longer samples, and the latency in ns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, i64)>,
 }
@@ -136,21 +135,21 @@ pub struct MetricComparison {
     pub b: Option<f64>,
     /// `b − a`.
     pub difference: Option<f64>,
-    /// The interval of the difference, of [`Comparison::confidence`] by itself; `null` where not
-    /// bounded.
+    /// The interval of the difference, with [`Comparison::confidence`] on its own; `null` if
+    /// unbounded.
     pub low: Option<f64>,
     pub high: Option<f64>,
     /// The difference as a share of `a`.
     pub relative: Option<f64>,
-    /// `b / a`, where both are above 0.
+    /// `b / a`, if both are above 0.
     #[serde(default)]
     pub ratio: Option<Ratio>,
-    /// Both figures as measured, where those that are compared are corrected for missed periods.
+    /// Both figures as measured, if the compared ones are corrected for missed periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<[f64; 2]>,
-    /// The probability of a difference at least as large if there were none.
+    /// The probability of a difference at least this large by chance.
     pub p: Option<f64>,
-    /// The same with all tests of the comparison counted.
+    /// The same, adjusted for all tests of the comparison.
     pub p_adjusted: Option<f64>,
     pub verdict: Difference,
     /// How many times as much data would make the observed difference significant, if it is the
@@ -161,18 +160,18 @@ pub struct MetricComparison {
     pub reason: Option<String>,
 }
 
-/// How many times as long, with its interval.
+/// A ratio with its interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ratio {
     /// `b / a`.
     pub at: f64,
-    /// The lower end of its interval, of [`Comparison::confidence`] by itself; above 0; `null`
-    /// where not bounded.
+    /// The lower end of its interval, with [`Comparison::confidence`] on its own; above 0; `null`
+    /// if unbounded.
     pub low: Option<f64>,
     pub high: Option<f64>,
 }
 
-/// What is known of a difference.
+/// The result for a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
@@ -182,7 +181,7 @@ pub enum Difference {
     Higher,
     /// No significant difference with these data: no proof that they are equal.
     NoSignificantDifference,
-    /// The data do not support the figure.
+    /// The data are not sufficient for the figure.
     Unsupported,
 }
 
@@ -191,33 +190,33 @@ pub enum Difference {
 pub struct DistributionTest {
     /// `whole` or `tail`.
     pub part: String,
-    /// What was done: `block permutation`, `run permutation`, `histogram`.
+    /// The test: `block permutation`, `run permutation`, `histogram`.
     pub method: String,
-    /// The statistic: the largest distance of the two distribution functions; in the tail, the
+    /// The statistic: the largest distance between the two distribution functions; in the tail, the
     /// largest standardised difference.
     pub statistic: f64,
-    /// Its probability if both were the same; `null` with a reason.
+    /// Its probability if both were equal; `null` with a reason.
     pub p: Option<f64>,
-    /// The same with all tests of the comparison counted.
+    /// The same, adjusted for all tests of the comparison.
     pub p_adjusted: Option<f64>,
-    /// The smallest that this many runs can show.
+    /// The smallest p that this many runs can show.
     pub least_p: f64,
 }
 
-/// A requirement on the difference, and what became of it.
+/// A requirement on the difference, with its outcome.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GateResult {
     /// As stated: `fail-if-worse p99.9:10us`.
     pub gate: String,
     /// `phase/series`.
     pub series: String,
-    /// The number of the other side.
+    /// The index of the other side.
     pub side: usize,
     pub verdict: VerdictWord,
     /// The end of the interval that decided, in ns.
     pub bound: Option<f64>,
     /// The margin in ns for this series.
     pub margin: Option<f64>,
-    /// Why it came out so.
+    /// The reason for the outcome.
     pub reason: String,
 }

@@ -1,5 +1,4 @@
-//! `punctual-counts/1`: what the kernel counted of a command or a process
-//! (docs/reference/count.md).
+//! `punctual-counts/1`: the kernel's counts of a command or a process (docs/reference/count.md).
 
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};
@@ -14,22 +13,22 @@ pub struct Counts {
     pub schema: String,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// The process, where one that ran already was counted.
+    /// The process, if a running one was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Its exit code as a shell reports it: 128 + n where signal n ended it. `None` of a process
-    /// that somebody else started.
+    /// Its exit code as a shell reports it: 128 + n if signal n ended it. `None` for a process that
+    /// punctual did not start.
     pub exit_code: Option<u8>,
-    /// From before it was started until it had ended; of a process, how long it was counted.
+    /// From before the start of the command until its end; for a process, the time it was counted.
     pub wall: Nanos,
-    /// CPU time of the command and of all processes that it started and waited for; of a process,
+    /// CPU time of the command and of all processes that it started and waited for; for a process,
     /// its own.
     pub cpu: CpuTime,
-    /// What was counted, in the order of presentation.
+    /// The counts in the order of presentation.
     pub counts: Vec<Count>,
 }
 
-/// How long a program had CPUs.
+/// The CPU time of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuTime {
     /// In user mode and in the kernel.
@@ -40,16 +39,16 @@ pub struct CpuTime {
     pub system: Nanos,
 }
 
-/// Where a count comes from.
+/// The source of a count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountSource {
-    /// perf_event_open(2): from the first instruction of the command on, with all its descendants.
+    /// perf_event_open(2): from the first instruction of the command, including all descendants.
     PerfEvent,
-    /// wait4(2): the command with the descendants that were waited for, and its start before the
-    /// program is executed.
+    /// wait4(2): the command with the descendants that were waited for, including its start before
+    /// the program is executed.
     Wait4,
-    /// /proc/PID/task/TID/status: the threads of the process that lived all the while.
+    /// /proc/PID/task/TID/status: the threads that lived during the whole count.
     Proc,
 }
 
@@ -57,37 +56,37 @@ pub enum CountSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Count {
     pub name: String,
-    /// The perf event behind it, where there is one: `raw_syscalls:sys_enter`.
+    /// The perf event, if any: `raw_syscalls:sys_enter`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     pub source: CountSource,
-    /// How many; ns where `is_time`.
+    /// The number, or ns if `is_time`.
     pub count: Fact<u64>,
-    /// Whether it is a time, in ns.
+    /// Whether it is a time in ns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_time: bool,
-    /// How many for each second.
+    /// The rate per second.
     #[serde(default)]
     pub per_second: Option<f64>,
-    /// How many for each second of CPU time.
+    /// The rate per second of CPU time.
     pub per_cpu_second: Option<f64>,
     /// Its relation to another count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<CountShare>,
-    /// Whether the count is what was counted in `running`, scaled to `enabled`.
+    /// Whether the count is extrapolated from `running` to `enabled`.
     pub scaled: bool,
-    /// For how long the counter was switched on, summed over tasks.
+    /// The time the counter was enabled, summed over tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<Nanos>,
-    /// For how long of that it counted.
+    /// The part of it in which it counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<Nanos>,
-    /// Whether what happened in the kernel is left out.
+    /// Whether events in the kernel are excluded.
     pub user_only: bool,
 }
 
 impl Count {
-    /// A count without rate and share, of a counter that was always switched on.
+    /// A count without rate and share, of a counter that was always enabled.
     pub fn new(name: impl Into<String>, source: CountSource, count: Fact<u64>) -> Count {
         Count {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! What can go wrong with a bundle, with the place and a way out.
+//! The errors of bundles, each with its place and a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// An error about one file or directory of a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The directory is there already.
+    /// The directory exists already.
     #[error(
         "{} exists already: choose another directory with --output, or move it away",
         .0.display()
@@ -20,7 +20,7 @@ pub enum BundleError {
         path: PathBuf,
         source: io::Error,
     },
-    /// There is no bundle at this place.
+    /// No bundle exists at this place.
     #[error("{} is not a bundle: it has no readable bundle.json ({why})", path.display())]
     NotABundle { path: PathBuf, why: String },
     /// Written by a newer punctual.
@@ -32,10 +32,10 @@ pub enum BundleError {
         path: PathBuf,
         /// The version in the bundle.
         found: u32,
-        /// The newest version that is understood.
+        /// The newest supported version.
         known: u32,
     },
-    /// A file of the bundle does not hold what it should.
+    /// A file of the bundle has invalid content.
     #[error("{} is damaged: {why}", path.display())]
     Damaged { path: PathBuf, why: String },
 }
@@ -63,11 +63,11 @@ impl BundleError {
     pub(crate) fn damaged(path: &Path, why: impl ToString) -> BundleError {
         BundleError::Damaged { path: path.to_owned(), why: why.to_string() }
     }
-    /// Whether what was to be read is not there.
+    /// Whether the file to be read does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
-    /// What was read, where it is there at all.
+    /// The result of a read; `None` if the file does not exist.
     pub(crate) fn if_there<T>(read: Result<T, BundleError>) -> Result<Option<T>, BundleError> {
         match read {
             Ok(document) => Ok(Some(document)),
@@ -75,8 +75,8 @@ impl BundleError {
             Err(error) => Err(error),
         }
     }
-    /// Whether the file system is full, or the file as large as it may be: the run can go on
-    /// without what could not be kept.
+    /// Whether the file system or the file has reached its size limit: the run can continue without
+    /// the rest.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let BundleError::Io { source, .. } = self else { return false };

@@ -1,6 +1,6 @@
-//! Evidence that a phase was measured as requested: collected while it runs, kept in `phase.json`,
-//! judged by `punctual_analyze::validity`. docs/reference/validity.md describes how each part is
-//! obtained. A part that could not be read is `unavailable`, never a default.
+//! Evidence that a phase was measured as requested: collected during the phase, stored in
+//! `phase.json`, judged by `punctual_analyze::validity`. docs/reference/validity.md describes the
+//! source of each part. An unreadable part is `unavailable`, never a default.
 
 use punctual_core::{CpuSet, Fact, Nanos};
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ pub struct Evidence {
     pub real_time_required: bool,
     pub threads: Vec<ThreadEvidence>,
     pub memory: MemoryEvidence,
-    /// How the clocks went on while the phase ran.
+    /// The behaviour of the clocks during the phase.
     pub clock: ClockEvidence,
-    /// The partition; not asked where the experiment has none.
+    /// The partition; not asked if the experiment has none.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub isolation: Fact<IsolationEvidence>,
     /// The loads, in the order of the experiment.
@@ -24,19 +24,19 @@ pub struct Evidence {
     /// The programs whose cycles were measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramEvidence>,
-    /// Who else measured on these CPUs meanwhile.
+    /// Other measurements on these CPUs at the same time.
     pub others: Fact<Vec<OtherMeasurement>>,
-    /// What slowed tasks down on purpose while the phase ran; empty where nothing did.
+    /// Throttling mechanisms that limited tasks during the phase.
     pub throttled: Fact<Vec<String>>,
-    /// Of a run that was continued: the evidence of its other parts. Each part keeps its own.
+    /// For a continued run: the evidence of its other parts, each kept separately.
     #[serde(skip)]
     pub other_parts: Vec<Fact<Evidence>>,
 }
 
 impl Evidence {
-    /// The evidence of what was measured so far and of a later part; a part that was cut off has
-    /// none. How many samples were due is judged by the last part alone, together with as many as
-    /// its series had before.
+    /// Combines the evidence so far with that of a later part; a part that was cut off has none.
+    /// The number of due samples is judged by the last part alone, plus those that its series had
+    /// before.
     pub fn of_parts(
         so_far: Fact<Evidence>,
         later: Fact<Evidence>,
@@ -79,44 +79,43 @@ impl Evidence {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ThreadEvidence {
     pub tid: i32,
-    /// By their names within the phase.
+    /// Their names within the phase.
     pub series: Vec<String>,
     pub scheduling: ReadBack,
     /// Why the kernel refused the requested scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// The CPUs that it may run on; not asked under SCHED_DEADLINE, whose threads are bound to
-    /// none.
+    /// The CPUs that it may run on; not asked under SCHED_DEADLINE, whose threads have no affinity.
     pub affinity: Fact<ReadBack>,
-    /// Why the memory that it writes to is not locked.
+    /// Why its writable memory is not locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlocked: Option<String>,
-    /// How many samples each of its series was to have, where that follows from period and length.
+    /// The due number of samples of each of its series, if period and length determine it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// Whether it has an end of its own; without one it measures until the user ends the run.
+    /// Whether it has an end of its own; otherwise it measures until the user ends the run.
     pub has_end: bool,
     /// Whether it reached that end.
     pub reached_end: bool,
 }
 
-/// A property of a thread, read back from the kernel again and again.
+/// A property of a thread, read back from the kernel repeatedly.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ReadBack {
     pub asked: String,
-    /// How often it was read while the thread measured.
+    /// The number of readings while the thread measured.
     pub times: u64,
-    /// The first reading that was something else.
+    /// The first deviating reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Deviation>,
-    /// What the thread itself read directly after its last sample.
+    /// The reading of the thread itself directly after its last sample.
     pub after: Fact<String>,
 }
 
 /// A reading that differs from the request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Deviation {
-    /// How long after the start of the phase.
+    /// The time since the start of the phase.
     pub at: Nanos,
     pub value: String,
 }
@@ -126,7 +125,7 @@ pub struct Deviation {
 pub struct MemoryEvidence {
     /// Whether memory was to be locked.
     pub asked: bool,
-    /// Why the kernel refused it.
+    /// Why the kernel refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// `VmLck` of /proc/self/status at the end of the phase, in KiB.
@@ -142,99 +141,100 @@ pub struct ClockEvidence {
     pub source: Fact<String>,
     /// The same at its end: the kernel leaves a source that its watchdog finds unstable.
     pub source_after: Fact<String>,
-    /// By how much a clock that can be set was set meanwhile.
+    /// The step of a settable clock during the phase, if it was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stepped: Option<Nanos>,
 }
 
-/// The partition that the experiment requested.
+/// The partition requested by the experiment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct IsolationEvidence {
-    /// Those that were set apart.
+    /// The isolated CPUs.
     pub cpus: CpuSet,
-    /// What was not in force when the phase began.
+    /// The properties not in force when the phase began.
     pub missing_before: Vec<String>,
-    /// What was not in force at its end.
+    /// The properties not in force when it ended.
     pub missing_after: Vec<String>,
 }
 
-/// What a load did while the phase ran.
+/// The activity of a load during the phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LoadEvidence {
     pub name: String,
-    /// How long it was to run, from its start on.
+    /// The planned run time from its start.
     pub due: Nanos,
     pub alive: Nanos,
-    /// Whether its last end was a success, after which it was not to be started again.
+    /// Whether it succeeded the last time and was not to be restarted.
     #[serde(default)]
     pub done: bool,
-    /// How it ended the last time.
+    /// Its last end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// How often its processes were polled while it was alive.
+    /// The number of polls of its processes while it was alive.
     pub looks: u64,
-    /// How often nothing had happened in any of them since the look before, and none had work.
+    /// The number of polls without any activity since the previous one, and without pending work.
     pub idle_looks: u64,
-    /// When all of its processes were stopped: since the start of the phase, as polls found it.
+    /// The intervals in which all of its processes were stopped: since the start of the phase, as
+    /// polled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped: Vec<(Nanos, Nanos)>,
-    /// How often nothing had happened in any of them although one had work: it waited for a CPU.
+    /// The number of polls without activity although it had work: it waited for a CPU.
     #[serde(default)]
     pub starved_looks: u64,
-    /// Whether the experiment lets it rest (`may_rest`): then it is a load also while it idles.
+    /// Whether the experiment allows idling (`may_rest`): it then counts as a load while idle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_rest: bool,
-    /// What its processes did, as far as they lived at the last poll.
+    /// The progress of its processes until the last poll at which they lived.
     pub progress: Fact<LoadProgress>,
 }
 
-/// What the processes of a load did while the phase ran.
+/// The progress of a load's processes during the phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LoadProgress {
-    /// User and system time of all of them.
+    /// User and system time, summed over the processes.
     pub cpu_time: Nanos,
-    /// How often they were given a CPU.
+    /// The number of times they were switched to.
     pub switches: u64,
-    /// Bytes read and written, whatever from and to.
+    /// Bytes read and written, from and to anything.
     pub io_bytes: u64,
     pub processes: u64,
 }
 
-/// A program whose cycles were measured, or CPUs whose entries into the kernel were.
+/// A program whose cycles were measured, or CPUs whose kernel entries were.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramEvidence {
     pub name: String,
-    /// The series of its threads or CPUs, by their names within the phase.
+    /// The names of its threads' or CPUs' series within the phase.
     pub series: Vec<String>,
-    /// Whether it was to be measured for a certain time, or has ended by itself.
+    /// Whether it had a fixed measuring time or has ended by itself.
     pub has_end: bool,
     /// Whether it was measured to that end.
     pub reached_end: bool,
-    /// How it ended, if it did so by itself.
+    /// How it ended, if by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// How long it was measured.
+    /// The time it was measured.
     pub ran: Nanos,
-    /// Records of cycles that found no room.
+    /// Cycle records lost for lack of space.
     pub lost: u64,
 }
 
-/// Whether the controller thread ran when it was to.
+/// Whether the controller thread ran on time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ControllerEvidence {
-    /// For how long the phase was to last, where that was asked.
+    /// The requested duration of the phase, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Nanos>,
     pub lasted: Nanos,
-    /// How much later than planned its rounds came, together: none of a tenth of a second or less.
+    /// The total delay of its rounds; delays of a tenth of a second or less do not count.
     pub delayed: Nanos,
     pub longest: Nanos,
 }
 
-/// Another run of punctual that measured on CPUs of this one.
+/// Another run of punctual on CPUs of this one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OtherMeasurement {
     pub pid: u32,
-    /// The CPUs that both measured on.
+    /// The shared CPUs.
     pub cpus: CpuSet,
 }

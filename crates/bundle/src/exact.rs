@@ -1,4 +1,4 @@
-//! What `punctual explain --exact` found, as it prints it with `--json` and keeps it in the bundle
+//! The document of `punctual explain --exact`, as printed with `--json` and stored in the bundle
 //! (`exact.json`). Lengths are in instructions of the guest; times in ns of its clock.
 
 use punctual_core::Finding;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// The name and version of [`ExactDocument`].
 pub const EXACT_SCHEMA: &str = "punctual-exact/1";
-/// Where a bundle has it.
+/// Its member name in a bundle.
 pub const EXACT_MEMBER: &str = "exact";
 
-/// A run in virtual time, replayed with every instruction seen.
+/// A run in virtual time, replayed with every instruction traced.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactDocument {
     /// [`EXACT_SCHEMA`].
@@ -17,23 +17,23 @@ pub struct ExactDocument {
     pub kernel: String,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
-    /// The digest of all samples of the replay: that of the run, or nothing here is its own.
+    /// The digest of all samples of the replay, which must equal that of the run.
     pub digest: String,
-    /// Instructions of the whole run, with boot and preparation.
+    /// Instructions of the whole run, including boot and preparation.
     pub instructions: u64,
-    /// Those from the first sample to the last, in which sections were looked for.
+    /// Instructions from the first sample to the last, which were searched for sections.
     #[serde(default)]
     pub measured: u64,
-    /// Samples whose beginning was not kept.
+    /// Samples without a kept beginning.
     pub cut: u64,
-    /// The worst samples, the latest first.
+    /// The worst samples, the highest latency first.
     pub worst: Vec<ExactSample>,
-    /// An ordinary sample to compare with: the one in the middle of those that were kept.
+    /// An ordinary sample for comparison: the median of those kept.
     pub ordinary: Option<ExactSample>,
-    /// Those while samples were taken.
+    /// Sections while samples were taken.
     #[serde(flatten)]
     pub sections: Sections,
-    /// What is different on another kernel, or in another run, where that was asked for.
+    /// The difference to another kernel or run, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<ExactDifference>,
     pub findings: Vec<Finding>,
@@ -42,55 +42,55 @@ pub struct ExactDocument {
 /// Two runs in virtual time, function by function. Counts are exact: no difference is by chance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ExactDifference {
-    /// The other run, as it was named.
+    /// The other run, as named by the user.
     pub against: String,
     pub kernel: String,
     /// The digest of all its samples.
     pub digest: String,
-    /// The samples that are compared.
+    /// The compared samples.
     pub pairs: Vec<ExactPair>,
 }
 
 /// Samples of both runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ExactPair {
-    /// `ordinary`, `worst`: the one sample of each; `all-worst`: as many of the worst as both have,
-    /// together.
+    /// `ordinary`, `worst`: one sample of each run; `all-worst`: the sum over as many of the worst
+    /// as both have.
     pub of: String,
-    /// How many samples of each run.
+    /// The number of samples of each run.
     pub samples: u64,
     /// Their instructions in this run.
     pub here: u64,
-    /// In the other.
+    /// In the other run.
     pub there: u64,
-    /// The parts of their ways, in order.
+    /// The parts of their paths, in order.
     pub parts: Vec<PartDifference>,
     /// Functions whose own instructions differ, by part, the largest difference first.
     pub functions: Vec<FunctionDifference>,
-    /// Functions of a part with equal instructions in both.
+    /// The number of functions with equal instructions in both runs.
     pub same: u64,
 }
 
-/// A part of the way in both runs.
+/// A part of the path in both runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PartDifference {
     /// As in [`ExactPart`].
     pub kind: String,
-    /// Instructions in this run; 0: it has no such part.
+    /// Instructions in this run; 0 without such a part.
     pub here: u64,
-    /// In the other.
+    /// In the other run.
     pub there: u64,
 }
 
-/// A function in a part of the way of both runs.
+/// A function within a part of the path in both runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FunctionDifference {
     pub kind: String,
     /// Untrusted: escape it for output.
     pub function: String,
-    /// Its own instructions in this run; 0: it is gone.
+    /// Its own instructions in this run; 0: removed.
     pub here: u64,
-    /// In the other; 0: it is new.
+    /// In the other run; 0: new.
     pub there: u64,
 }
 
@@ -104,17 +104,17 @@ pub struct Sections {
     /// From `need_resched` to the call of `__schedule`.
     #[serde(default)]
     pub not_preempted: Vec<DisabledSection>,
-    /// In which a task could not migrate; others may have run.
+    /// Without migration of the task; other tasks may have run.
     #[serde(default)]
     pub migration_disabled: Vec<DisabledSection>,
-    /// In which a task waited for a lock.
+    /// Waits of a task for a lock.
     #[serde(default)]
     pub lock_waits: Vec<DisabledSection>,
 }
 
 impl Sections {
-    /// The kinds in this order: with interrupts and preemption disabled, from `need_resched` on,
-    /// with migration disabled, and waits for locks.
+    /// The kinds in this order: interrupts disabled, preemption disabled, from `need_resched` on,
+    /// migration disabled, waits for locks.
     pub fn by_kind(&self) -> [&[DisabledSection]; 5] {
         [
             &self.irqs_disabled,
@@ -125,7 +125,7 @@ impl Sections {
         ]
     }
 
-    /// So many of each kind.
+    /// The longest `count` sections of each kind.
     pub fn longest(mut self, count: usize) -> Sections {
         let all = [
             &mut self.irqs_disabled,
@@ -139,7 +139,7 @@ impl Sections {
     }
 }
 
-/// A sample with all that was executed between its release and its arrival.
+/// A sample with everything executed between its release and its arrival.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactSample {
     /// Its phase; empty for the ordinary sample, unless it is among the worst.
@@ -153,17 +153,17 @@ pub struct ExactSample {
     pub thread: String,
     /// Instructions between release and arrival.
     pub instructions: u64,
-    /// Instructions that the latency has room for and that were not executed: the CPU waited, or
-    /// the beginning was not kept.
+    /// Instructions that fit in the latency but were not executed: the CPU waited, or the beginning
+    /// was not kept.
     pub without: u64,
-    /// The way in parts, without gap.
+    /// The parts of the path, without gaps.
     pub parts: Vec<ExactPart>,
     /// The functions, the most own instructions first.
     pub functions: Vec<ExactFunction>,
-    /// Source lines, the most instructions first, where they were asked for.
+    /// Source lines, the most instructions first, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<ExactLine>,
-    /// What it has more of than the ordinary one.
+    /// The functions in which it exceeds the ordinary sample.
     pub more: Vec<MoreThan>,
     /// Every call, in the order in which they began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -171,25 +171,25 @@ pub struct ExactSample {
 }
 
 impl ExactSample {
-    /// The part of its way with most instructions.
+    /// The part of its path with most instructions.
     pub fn longest_part(&self) -> Option<&ExactPart> {
         self.parts.iter().max_by_key(|part| part.instructions)
     }
 }
 
-/// A part of a sample's way.
+/// A part of a sample's path.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactPart {
     /// `timer`, `irqs-disabled`, `interrupt`, `not-preempted`, `schedule`, `return`
     pub kind: String,
     /// Instructions from the release to its start.
     pub begin: u64,
-    /// How many were executed in it.
+    /// The number of instructions executed in it.
     pub instructions: u64,
-    /// The functions with own instructions in it, the most first: all of them, unless there are
-    /// more than a thousand.
+    /// The functions with own instructions in it, the most first: all, unless there are more than a
+    /// thousand.
     pub functions: Vec<(String, u64)>,
-    /// The calls around the longest, from the outermost.
+    /// The calls around the longest, outermost first.
     pub stack: Vec<String>,
 }
 
@@ -199,13 +199,13 @@ pub struct ExactFunction {
     /// Untrusted: escape it for output.
     pub name: String,
     pub own: u64,
-    /// Those and those of what it called.
+    /// Its own instructions and those of its callees.
     pub total: u64,
-    /// How often it was entered.
+    /// The number of entries into it.
     pub calls: u64,
 }
 
-/// A source line within a sample. All instructions of a block are of the line of its first.
+/// A source line within a sample. All instructions of a block count for the line of its first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactLine {
     /// `mm/page_alloc.c:1123`. Untrusted: escape it for output.
@@ -215,13 +215,13 @@ pub struct ExactLine {
     pub own: u64,
 }
 
-/// What a sample has more of.
+/// An excess over the ordinary sample.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MoreThan {
     pub function: String,
     /// Its own instructions in this sample.
     pub here: u64,
-    /// In the ordinary one.
+    /// In the ordinary sample.
     pub there: u64,
 }
 
@@ -229,9 +229,9 @@ pub struct MoreThan {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactCall {
     pub function: String,
-    /// The task for which it ran; `interrupt` in one.
+    /// The task that it ran for; `interrupt` for an interrupt.
     pub context: String,
-    /// How many functions are below it.
+    /// The number of functions below it on the stack.
     pub depth: u32,
     /// Instructions from the release to its start.
     pub begin: u64,
@@ -239,18 +239,18 @@ pub struct ExactCall {
     pub end: u64,
 }
 
-/// Sections with interrupts or preemption disabled, or from `need_resched` to `__schedule`, of one
-/// function: the innermost that is not left within them.
+/// The sections of one function with interrupts or preemption disabled, or from `need_resched` to
+/// `__schedule`. The function is the innermost that is not left within them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DisabledSection {
     /// By its symbol; where `need_resched` is set in an interrupt, the function that this
     /// interrupted.
     pub function: String,
-    /// The function that it calls for it, if any.
+    /// The function that it calls to disable them, if any.
     pub by: Option<String>,
-    /// `irqs`, where interrupts are disabled; by what `preempt_count` is above 0 at its start:
-    /// `preemption-disabled`, `softirqs-disabled`, `softirq`, `interrupt`, `nmi`; of those from
-    /// `need_resched` on `interrupt` or `task`, by where it is set.
+    /// `irqs` with interrupts disabled; otherwise the part of `preempt_count` above 0 at its start:
+    /// `preemption-disabled`, `softirqs-disabled`, `softirq`, `interrupt`, `nmi`; from
+    /// `need_resched` on, `interrupt` or `task` by the context that sets it.
     #[serde(default)]
     pub context: String,
     pub count: u64,
@@ -258,8 +258,7 @@ pub struct DisabledSection {
     pub longest: u64,
     /// The function in which the longest ended.
     pub ended_in: String,
-    /// The calls around the start of the longest, from the outermost; empty where they are not
-    /// known.
+    /// The calls around the start of the longest, outermost first; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
     /// The functions with most own instructions in the longest.

@@ -1,28 +1,28 @@
-//! How what was asked for ends: the documented exit codes.
+//! The documented exit codes.
 
 use crate::judged::VerdictWord;
 use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The exit codes of every subcommand; bundles hold that of their run.
+/// The exit codes of every subcommand. Bundles store that of their run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     Done = 0,
     Failed = 1,
-    /// The request was wrong; nothing was started.
+    /// The request was invalid; nothing was started.
     Refused = 2,
     /// A stated requirement was not met.
     NotMet = 3,
-    /// Measured, but the evidence cannot be used.
+    /// Measured, but the evidence is unusable.
     NoEvidence = 4,
-    /// To `git bisect run` alone: this commit cannot be tested.
+    /// Only for `git bisect run`: this commit cannot be tested.
     BisectSkip = 125,
-    /// To `git bisect run` alone: end the bisection.
+    /// Only for `git bisect run`: end the bisection.
     BisectStop = 128,
 }
 
 impl Exit {
-    /// What a verdict means by itself, without reasons of another kind: `None` is *none asked*.
+    /// The exit code of a verdict alone, without other reasons: `None` is *none asked*.
     pub fn of_word(word: Option<VerdictWord>) -> Exit {
         match word {
             Some(VerdictWord::NotMet) => Exit::NotMet,
@@ -32,7 +32,7 @@ impl Exit {
     }
 }
 
-/// How a program ended, as of wait(2).
+/// The end of a program, as of wait(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HowEnded {
@@ -41,7 +41,7 @@ pub enum HowEnded {
 }
 
 impl HowEnded {
-    /// Of the status as the kernel has it.
+    /// Decodes the kernel's status.
     pub fn of_wait(status: u32) -> HowEnded {
         match status & 0x7f {
             0 => HowEnded::Status((status >> 8 & 0xff) as i32),
@@ -54,13 +54,13 @@ impl HowEnded {
     }
 }
 
-/// The end of a program that failed while it was measured, or ended before it was to.
+/// The end of a program that failed or ended early while it was measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProgramEnd {
     pub program: String,
     pub how: HowEnded,
     pub ran: Nanos,
-    /// For how long it was to be measured; absent where it was its own affair.
+    /// The requested measuring time; absent if the program determined it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Nanos>,
     /// The kernel killed tasks for lack of memory meanwhile.
@@ -74,11 +74,11 @@ impl ProgramEnd {
     }
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CommandEnd {
-    /// As a shell reports it: its exit code, or 128 + the signal's number.
+    /// The code as a shell reports it: its exit code, or 128 + the signal's number.
     pub code: u8,
-    /// Whether it did so before it was asked to.
+    /// Whether it ended before it was stopped.
     pub by_itself: bool,
 }

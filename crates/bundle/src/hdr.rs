@@ -1,13 +1,12 @@
-//! HDR histograms in JSON: the lower edge of each bucket that is not empty, in ns, with its count,
-//! ascending. Any reader can use that without a library, and writing it while measuring needs no
-//! buffer.
+//! HDR histograms in JSON: the lower edge in ns and the count of each non-empty bucket, ascending.
+//! Readers need no library for it, and writing it during a measurement needs no buffer.
 
 use hdrhistogram::Histogram;
 use punctual_core::series::{HDR_MAX, empty_hdr};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A histogram to be written.
+/// A histogram to write.
 pub(crate) struct Counts<'a>(pub &'a Histogram<u64>);
 
 impl Serialize for Counts<'_> {
@@ -21,12 +20,12 @@ impl Serialize for Counts<'_> {
     }
 }
 
-/// A histogram as it was read, not yet believed.
+/// A histogram as read, not yet checked.
 #[derive(Deserialize)]
 pub(crate) struct Pairs(pub Vec<(u64, u64)>);
 
 impl Pairs {
-    /// The histogram, if values ascend within bounds and counts add up.
+    /// The histogram, if values ascend within bounds and counts are consistent.
     pub(crate) fn restore(self) -> Result<Histogram<u64>, String> {
         let mut hdr = empty_hdr();
         let (mut last, mut sum) = (None, 0u64);

@@ -1,4 +1,4 @@
-//! What `punctual hunt` found (`hunt.json` in its directory). Lengths are in instructions.
+//! The results of `punctual hunt` (`hunt.json` in its directory). Lengths are in instructions.
 
 use crate::Exit;
 use crate::summary::VerdictWord;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The name and version of [`HuntDocument`].
 pub const HUNT_SCHEMA: &str = "punctual-hunt/2";
 
-/// A search for what makes a kernel late.
+/// A search for sources of kernel latency.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HuntDocument {
     /// [`HUNT_SCHEMA`].
@@ -15,24 +15,23 @@ pub struct HuntDocument {
     pub kernel: String,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
-    /// How long a trial measures, in ns of its own time; some are a quarter, some twice as long.
+    /// The duration of a trial in ns of its own time; some take a quarter, some twice that.
     pub measured_ns: i64,
-    /// What the order of the trials follows from.
+    /// The seed of the order of trials.
     pub seed: u32,
-    /// Loads that could be tried.
+    /// The number of available loads.
     pub loads: u64,
     pub surveyed: u64,
-    /// What is left of an input shows at least so many percent of the longest.
+    /// The share of the longest, in percent, that a minimised input must still show.
     pub least_percent: u64,
-    /// In the order in which they were taken.
+    /// The trials in order.
     pub trials: Vec<Trial>,
     pub worst: Option<HuntCause>,
     /// The distinct causes, the longest first.
     pub causes: Vec<HuntCause>,
-    /// Causes that are not listed.
+    /// The number of causes not listed.
     pub more_causes: u64,
-    /// What trials ended with, or ran into, instead of being only late; those of a kind with the
-    /// same message are one.
+    /// Failures of trials, as opposed to latency; those of a kind with the same message are merged.
     #[serde(default)]
     pub failures: Vec<HuntFailure>,
     /// Other kernels with the same inputs.
@@ -51,7 +50,7 @@ impl HuntDocument {
         together(&self.required)
     }
 
-    /// How a command about it ends: as a lab, a kernel that failed is a failure.
+    /// The exit of a command about it: as in a lab, a failed kernel is a failure.
     pub fn exit(&self) -> Exit {
         match Exit::of_word(self.verdict()) {
             Exit::NotMet => Exit::NotMet,
@@ -72,26 +71,26 @@ pub struct Trial {
     /// The seed of the loads and of the timer.
     pub seed: u32,
     pub state: TrialState,
-    /// Why it failed, or what makes it invalid.
+    /// Why it failed or is invalid.
     pub why: Option<String>,
     pub worst_ns: Option<i64>,
     /// The longest section with interrupts disabled.
     pub irqs_disabled: Option<u64>,
-    /// Its bundle, below the directory of the search.
+    /// Its bundle, relative to the search directory.
     pub bundle: Option<String>,
-    /// The console of one that failed, below the directory of the search.
+    /// The console of a failed trial, relative to the search directory.
     pub console: Option<String>,
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialState {
-    /// It measured beside its loads.
+    /// Measured with its loads.
     Measured,
-    /// It measured, and a load did not work: it may need a device or a right.
+    /// Measured, but a load did not work: it may need a device or a privilege.
     NoLoad,
-    /// It did not end well: its kernel panicked, hung or ran out of memory.
+    /// Failed: its kernel panicked, hung or ran out of memory.
     Failed,
 }
 
@@ -102,51 +101,51 @@ pub struct HuntCause {
     /// whether or not a sample met it; `not-preempted`: the time from `need_resched` to the call of
     /// `__schedule`; `sample`: the worst sample as a whole.
     pub kind: String,
-    /// The function of the section, or that took most of the time.
+    /// The function of the section, or the one that took most of the time.
     pub function: String,
     pub longest: u64,
-    /// The number of the trial that showed it.
+    /// The number of the trial that it is taken from.
     pub trial: u64,
-    /// How many trials met it with at least a tenth of the longest.
+    /// The number of trials in which it reached at least a tenth of the longest.
     pub trials: u64,
     /// The number of the first of these.
     #[serde(default)]
     pub first: u64,
-    /// The least that shows it.
+    /// The minimal input that shows it.
     pub least: Least,
-    /// The calls around it, from the outermost; empty where they are not known.
+    /// The calls around it, outermost first; empty if unknown.
     pub stack: Vec<String>,
 }
 
 /// A kernel that panicked, hung or ran out of memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HuntFailure {
-    /// `panic`, `hang`, `out-of-memory`, `ended-early`; `other` for what is not the kernel's.
+    /// `panic`, `hang`, `out-of-memory`, `ended-early`; `other` for failures outside the kernel.
     pub what: String,
-    /// In a line.
+    /// The reason in one line.
     pub why: String,
-    /// How many trials it met.
+    /// The number of trials that failed so.
     pub trials: u64,
     /// The number of the one with the fewest loads.
     pub trial: u64,
     pub loads: Vec<String>,
-    /// Its experiment, below the directory of the search.
+    /// Its experiment, relative to the search directory.
     pub file: Option<String>,
-    /// Its console, below the directory of the search.
+    /// Its console, relative to the search directory.
     pub console: Option<String>,
 }
 
-/// The least that shows a cause.
+/// The minimal input that shows a cause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Least {
     pub loads: Vec<String>,
-    /// How long it measures, in its own time.
+    /// Its measuring time, in its own time.
     pub duration_ns: i64,
-    /// The length that it shows.
+    /// The length it shows.
     pub shows: u64,
-    /// Whether everything simpler was tried and shows less.
+    /// Whether every simpler input was tried and shows less.
     pub minimal: bool,
-    /// The experiment, below the directory of the search.
+    /// The experiment, relative to the search directory.
     pub file: Option<String>,
 }
 
@@ -155,9 +154,9 @@ pub struct Least {
 pub struct Against {
     pub kernel: String,
     pub inputs: u64,
-    /// Inputs that one of them did not.
+    /// Inputs that were not measured on both kernels.
     pub failed: u64,
-    /// The causes of both, the largest difference first.
+    /// The causes on both, the largest difference first.
     pub changes: Vec<Change>,
 }
 
@@ -168,18 +167,18 @@ pub struct Change {
     pub kind: String,
     /// As in [`HuntCause`].
     pub function: String,
-    /// The longest on the kernel that was searched; 0 where it was not seen.
+    /// The longest on the searched kernel; 0 if not seen.
     pub here: u64,
     pub there: u64,
-    /// What the kernel that was searched is, compared with the other.
+    /// The searched kernel relative to the other.
     pub change: Changed,
 }
 
-/// What became of a cause.
+/// The change of a cause between kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Changed {
-    /// Only on the kernel that was searched.
+    /// Only on the searched kernel.
     New,
     Gone,
     /// Longer by more than 10 %.
@@ -189,12 +188,12 @@ pub enum Changed {
     Same,
 }
 
-/// A requirement on all that was found.
+/// A requirement on all results.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Required {
     pub requirement: String,
-    /// Whether it holds. A search that found nothing longer proves no bound.
+    /// Whether it holds. A search that finds nothing longer proves no bound.
     pub verdict: VerdictWord,
-    /// The longest of all causes and samples; none where nothing was measured.
+    /// The longest of all causes and samples; none if nothing was measured.
     pub longest: Option<u64>,
 }

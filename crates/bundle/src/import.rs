@@ -1,6 +1,6 @@
-//! Results of other tools made into bundles, so that old ones stand beside new ones in one report.
+//! Converts results of other tools to bundles, for reports that show them beside new ones.
 //!
-//! What the other tool did not keep stays absent; what had to be assumed is in a finding. Input is
+//! Data that the tool did not keep stay absent; assumptions are stated in a finding. The input is
 //! read and checked as a whole before anything is written.
 
 mod asked;
@@ -31,25 +31,24 @@ use std::io::{self, Read};
 use std::path::Path;
 pub use tool::Tool;
 
-/// The largest file that is read: 256 MiB.
+/// The maximum size of an input: 256 MiB.
 pub const MAX_INPUT: u64 = 1 << 28;
 
-/// How to import.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// The name of the experiment; usually the file's.
+    /// The name of the experiment, usually that of the file.
     pub name: String,
-    /// What wrote it; recognised by content where it is not given. Most text of ptsematest,
-    /// svsematest and sigwaittest looks the same.
+    /// The tool that wrote it; recognised by content if not given. Most output of ptsematest,
+    /// svsematest and sigwaittest is indistinguishable.
     pub from: Option<Tool>,
-    /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not show it, JSON
-    /// does.
+    /// Whether a text of cyclictest is in ns (its `-N`), which the text does not show (JSON does).
     pub nanoseconds: bool,
-    /// What is asked of its figures.
+    /// The requirements on its figures.
     pub asked: Asked,
 }
 
-/// Why an import failed.
+/// The reason why an import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The input cannot be read.
@@ -62,19 +61,19 @@ pub enum ImportError {
         MAX_INPUT >> 20
     )]
     TooLarge,
-    /// The input is not what it should be.
+    /// The input is malformed.
     #[error("line {line}: {why} (read as {what})")]
     Malformed {
-        /// What it was read as.
+        /// The format that it was read as.
         what: &'static str,
-        /// Where, from 1.
+        /// The line, from 1.
         line: usize,
         why: String,
     },
-    /// Nothing in it names the tool that wrote it.
+    /// The tool that wrote it is not recognisable.
     #[error("{0}")]
     Unrecognized(String),
-    /// Something is asked that it cannot answer.
+    /// It cannot answer a question asked of it.
     #[error("{0}")]
     Unanswerable(String),
     /// The bundle cannot be written.
@@ -82,7 +81,7 @@ pub enum ImportError {
     Bundle(#[from] BundleError),
 }
 
-/// What is wrong with an input, and in which line; what it was read as is added by [`parse`].
+/// The defect of an input with its line; [`parse`] adds the format.
 #[derive(Debug, PartialEq, Eq)]
 struct Malformed {
     line: usize,
@@ -117,13 +116,13 @@ pub fn check(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Whether the beginning of a file is a table that the kernel's osnoise or timerlat tracer printed:
-/// figures, and no trace.
+/// Whether a file begins with a table that the kernel's osnoise or timerlat tracer printed:
+/// figures, not a trace.
 pub fn is_tracer_table(head: &[u8]) -> bool {
     osnoise::recognize(&String::from_utf8_lossy(head)).is_some()
 }
 
-/// The kind of a text, by its content or the user.
+/// The kind of a text, by its content or as named by the user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Input {
     Json(Option<Tool>),
@@ -178,7 +177,7 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         Input::Sched(layout) => sched::parse(text, layout),
         Input::Percentiles(tool) => benchmarks::parse(text, tool),
         Input::Results => jitterdebugger::parse_results(text),
-        // Recognised above, before there was a text.
+        // Recognised above, before conversion to text.
         Input::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
     };
     checked(recorded, input)
@@ -193,10 +192,10 @@ fn checked(recorded: Result<Recorded, Malformed>, input: Input) -> Result<Record
     })
 }
 
-/// What the text is; an error is a whole sentence.
+/// The kind of the text; an error is a whole sentence.
 fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
     if text.trim_start().starts_with('{') {
-        // What cannot be read as an object at all is reported where it is read.
+        // JSON that is not an object is reported by its reader.
         return match json::read::<others::Keys>(text) {
             Ok(keys) if keys.is_jitterdebugger() => Input::Results.unless_other(from),
             Ok(keys) if !keys.is_rt_tests() => Err(keys.refusal(&tool::all_names())),
@@ -238,7 +237,7 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
         return Err(others::refusal_of_text(text, &tool::all_names()));
     };
     match (found, from) {
-        // Old versions leave out what distinguishes these three.
+        // Old versions lack the fields that distinguish these three.
         (Input::Threads(_, layout), Some(from))
             if layout != threads::Layout::Histogram
                 && found.tool() != Tool::Jitterdebugger
@@ -251,7 +250,7 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
 }
 
 impl Input {
-    /// Itself, unless the user named another tool.
+    /// `self`, unless the user named another tool.
     fn unless_other(self, from: Option<Tool>) -> Result<Input, String> {
         let own = self.tool();
         match from.filter(|from| *from != own) {
@@ -279,7 +278,7 @@ impl Input {
         }
     }
 
-    /// What it is, for an error.
+    /// Its name for errors.
     fn name(self) -> &'static str {
         match self {
             Input::Json(_) => "JSON of rt-tests",

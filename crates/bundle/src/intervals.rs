@@ -1,5 +1,5 @@
-//! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on
-//! CLOCK_MONOTONIC; what is not known is `null`.
+//! The documents of `punctual pairs --json` and `punctual occupancy --json`. Times are in ns,
+//! instants on CLOCK_MONOTONIC; unknown values are `null`.
 
 use crate::judged::VerdictWord;
 use punctual_core::{Finding, Severity};
@@ -11,13 +11,13 @@ pub const PAIRS_SCHEMA: &str = "punctual-pairs/2";
 /// The name and version of [`OccupancyDocument`].
 pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/2";
 
-/// What of a recording these figures are of.
+/// The part of the recording that these figures cover.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Covered {
     pub began: i64,
     pub ended: i64,
     pub lost: u64,
-    /// Events in no figure, because there were more threads, pairs or functions than are followed.
+    /// Events in no figure because a limit on threads, pairs or functions was reached.
     pub untracked: u64,
 }
 
@@ -27,11 +27,11 @@ pub struct PairsDocument {
     /// [`PAIRS_SCHEMA`].
     pub schema: String,
     pub covered: Covered,
-    /// All limits together; `null` where none was given.
+    /// All limits together; `null` if none was given.
     pub verdict: Option<VerdictWord>,
-    /// Pairs: the requested ones, scopes, points with those that follow.
+    /// Requested pairs, scopes, and points with their successors.
     pub pairs: Vec<PairSummary>,
-    /// Scopes of test points with their exclusive times, those of most exclusive time first.
+    /// Scopes of test points with exclusive times, the longest first.
     #[serde(default)]
     pub scopes: Vec<ScopeSummary>,
     pub functions: Vec<FunctionSummary>,
@@ -44,7 +44,7 @@ pub struct PairsDocument {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct IntervalFigures {
     pub count: u64,
-    /// The shortest; negative where two clocks disagree by more.
+    /// The shortest; negative if two clocks disagree by more.
     pub min: Option<i64>,
     /// In ns; `null` without any.
     pub mean: Option<f64>,
@@ -57,38 +57,38 @@ pub struct IntervalFigures {
     pub unsupported_percentiles: BTreeMap<String, u64>,
 }
 
-/// What became of one ordered pair of ends.
+/// The intervals of one ordered pair of ends.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PairSummary {
     /// `A->B`, or the name of a scope.
     pub name: String,
-    /// What A and B had in common: `thread`, `value`, `cpu`, `global`.
+    /// The common key of A and B: `thread`, `value`, `cpu`, `global`.
     pub by: String,
-    /// Which A a B belonged to: `next`, `nested`, `async`.
+    /// Which A a B is matched with: `next`, `nested`, `async`.
     pub rule: String,
-    /// Of the matched ones that are certain.
+    /// Figures of the certain matches.
     #[serde(flatten)]
     pub figures: IntervalFigures,
     pub unmatched_from: u64,
     pub unmatched_to: u64,
-    /// Matches that reach over missing events; in no other figure.
+    /// Matches across missing events; in no other figure.
     pub uncertain: UncertainSummary,
-    /// The limit, where one was given.
+    /// The limit, if given.
     pub limit: Option<LimitSummary>,
-    /// The worst ones, the longest first.
+    /// The worst, longest first.
     pub worst: Vec<WorstInterval>,
-    /// The histogram: (largest value of a bucket, count) of the buckets that are not empty.
+    /// The non-empty buckets of the histogram: (largest value, count).
     pub histogram: Vec<(i64, u64)>,
 }
 
-/// Matches that may not be true.
+/// Uncertain matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UncertainSummary {
     pub count: u64,
     pub max: Option<i64>,
 }
 
-/// A design limit and what became of it.
+/// A design limit and its outcome.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LimitSummary {
     /// As stated: `< 100us`.
@@ -100,27 +100,27 @@ pub struct LimitSummary {
     pub reason: Option<String>,
 }
 
-/// One of the worst.
+/// One of the worst intervals.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorstInterval {
     pub latency: i64,
-    /// Its place among the matched ones.
+    /// Its index among the matches.
     pub seq: u64,
     pub from: i64,
     pub to: i64,
     /// The thread in which it ended.
     pub tid: u32,
     pub task: String,
-    /// The value that its end carried.
+    /// The value of its end.
     pub value: Option<i64>,
-    /// What that thread did meanwhile; empty where the recording does not show it.
+    /// The thread's states meanwhile; empty if the recording does not show them.
     pub states: Vec<Share>,
-    /// What ran meanwhile on the CPUs concerned; interrupts are within the time of the tasks that
-    /// they interrupted.
+    /// The tasks and interrupts that ran meanwhile on the CPUs concerned. Interrupts are included
+    /// in the time of the interrupted tasks.
     pub ran: Vec<Ran>,
 }
 
-/// How long something was the case.
+/// The time spent in a state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Share {
     /// `running`, `ready`, `sleeping`, `blocked`, `other` or `unknown`.
@@ -128,7 +128,7 @@ pub struct Share {
     pub ns: i64,
 }
 
-/// Something that ran.
+/// A task or interrupt that ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ran {
     pub cpu: u16,
@@ -139,8 +139,8 @@ pub struct Ran {
     pub ns: i64,
 }
 
-/// A scope of test points as a function report has it. Its limit, its worst and its histogram stand
-/// under [`PairsDocument::pairs`].
+/// A scope of test points as in a function report. Its limit, worst intervals and histogram are in
+/// [`PairsDocument::pairs`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScopeSummary {
     /// Untrusted: escape it for output.
@@ -150,19 +150,19 @@ pub struct ScopeSummary {
     pub figures: IntervalFigures,
     /// The same without the scopes that began later in the same thread.
     pub exclusive: IntervalFigures,
-    /// All inclusive times together; of a recursion the outermost one alone.
+    /// The sum of inclusive times; of a recursion only the outermost.
     pub total: i64,
     pub exclusive_total: i64,
-    /// Of the exclusive times of all scopes.
+    /// The share of the exclusive times of all scopes.
     pub share: Option<f64>,
-    /// Threads in which it ended.
+    /// The number of threads in which it ended.
     pub threads: u64,
-    /// Those within another one of the same name.
+    /// Scopes within another of the same name.
     pub recursive: u64,
-    /// Those that ended while one that had begun later was open.
+    /// Scopes that ended while one that began later was open.
     pub overlapping: u64,
     pub open: u64,
-    /// Those that reach over missing points; in no other figure.
+    /// Scopes across missing points; in no other figure.
     pub uncertain: u64,
 }
 
@@ -171,22 +171,22 @@ pub struct ScopeSummary {
 pub struct FunctionSummary {
     /// Untrusted: escape it for output.
     pub name: String,
-    /// The file that holds it.
+    /// The object file.
     pub object: String,
     /// From entry to exit.
     #[serde(flatten)]
     pub figures: IntervalFigures,
     /// The same without the probed functions that it called.
     pub exclusive: IntervalFigures,
-    /// Calls whose exclusive time is not known.
+    /// Calls with unknown exclusive time.
     pub exclusive_unknown: u64,
     /// From entry to entry in one thread.
     pub period: IntervalFigures,
     /// Calls left by longjmp, an exception or the end of the thread; in no other figure.
     pub left: u64,
-    /// The limit, where one was given.
+    /// The limit, if given.
     pub limit: Option<LimitSummary>,
-    /// The worst ones, the longest first.
+    /// The worst, longest first.
     pub worst: Vec<WorstInterval>,
     pub histogram: Vec<(i64, u64)>,
 }
@@ -199,7 +199,7 @@ pub struct ValueCurve {
     pub index: usize,
     /// The width of a bucket.
     pub width: i64,
-    /// The buckets that hold values.
+    /// The non-empty buckets.
     pub buckets: Vec<ValueSummary>,
 }
 
@@ -209,18 +209,18 @@ pub struct ValueSummary {
     pub start: i64,
     pub count: u64,
     pub min: i64,
-    /// Of the values that fall into the bucket.
+    /// The mean of the values in this bucket.
     pub mean: f64,
     pub max: i64,
 }
 
-/// CPU usage, and what other threads did.
+/// CPU usage and the activity of other threads.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OccupancyDocument {
     /// [`OCCUPANCY_SCHEMA`].
     pub schema: String,
     pub covered: Covered,
-    /// Transitions that contradict what was known before, without a gap to explain it.
+    /// Transitions that contradict the known state without a gap to explain it.
     pub contradictions: u64,
     /// One entry for each CPU.
     pub cpus: Vec<CpuOccupancy>,
@@ -232,8 +232,7 @@ pub struct OccupancyDocument {
 }
 
 impl OccupancyDocument {
-    /// That some of the recording's events of group sched, which are so many, contradict the
-    /// others.
+    /// The finding that events of group sched contradict each other; `events` is their number.
     pub fn contradiction(&self, events: u64) -> Option<Finding> {
         let message = "events contradict earlier ones: the time in between is marked as unknown";
         (self.contradictions > 0).then(|| {
@@ -247,7 +246,7 @@ impl OccupancyDocument {
     }
 }
 
-/// How a CPU spent the recording, in ns.
+/// The use of a CPU during the recording, in ns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CpuOccupancy {
     pub cpu: u16,
@@ -255,9 +254,9 @@ pub struct CpuOccupancy {
     pub busy: i64,
     /// In ns.
     pub idle: i64,
-    /// Not shown by the recording.
+    /// Not covered by the recording.
     pub unknown: i64,
-    /// Interrupts, also those of the idle CPU.
+    /// Interrupts, including those of the idle CPU.
     pub interrupts: i64,
     /// Switches from one task to another.
     pub switches: u64,
@@ -265,52 +264,52 @@ pub struct CpuOccupancy {
     pub tasks: Vec<Ran>,
 }
 
-/// What a thread, or all threads of a process, did.
+/// The activity of a thread, or of all threads of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Times {
-    /// On a CPU; interrupts that it was interrupted by are included.
+    /// On a CPU, including interrupts.
     pub running: i64,
-    /// Of that, in handlers of interrupts and in softirqs, in ns.
+    /// The part of it in interrupt handlers and softirqs, in ns.
     pub interrupted: i64,
     pub ready: i64,
-    /// Of that, on its way to a runqueue.
+    /// The part of `ready` before it was enqueued on a runqueue.
     pub waking: i64,
     pub sleeping: i64,
-    /// Waited, uninterruptible, or for a lock with priority inheritance.
+    /// Waited uninterruptibly or for a lock with priority inheritance.
     pub blocked: i64,
     pub other: i64,
-    /// Not shown by the recording.
+    /// Not covered by the recording.
     pub unknown: i64,
-    /// Switches away because it waited for something.
+    /// Switches away to wait.
     pub voluntary: u64,
-    /// Switches away although it could have run.
+    /// Switches away while runnable.
     pub involuntary: u64,
     pub migrations: u64,
-    /// Times that it was woken.
+    /// Number of wake-ups.
     pub wakeups: u64,
 }
 
-/// How long the threads of a process had CPUs.
+/// The CPU usage of a process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ProcessOccupancy {
     /// Its PID; `null` for threads of unknown processes.
     pub process: Option<u32>,
     /// The name of its first thread.
     pub name: String,
-    /// All its threads together.
+    /// The sum over its threads.
     #[serde(flatten)]
     pub times: Times,
-    /// Each of them, the busiest first.
+    /// Its threads, busiest first.
     pub threads: Vec<ThreadOccupancy>,
 }
 
-/// How long a thread had CPUs.
+/// The CPU usage of a thread.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ThreadOccupancy {
     pub tid: u32,
     /// Untrusted: escape it for output.
     pub name: String,
-    /// What it did.
+    /// Its activity.
     #[serde(flatten)]
     pub times: Times,
     /// The longest wait for a CPU.
@@ -326,10 +325,10 @@ pub struct InterruptOccupancy {
     /// Untrusted: escape it for output.
     pub name: String,
     pub cpu: u16,
-    /// How often it was served to its end.
+    /// Number of completed runs.
     pub count: u64,
-    /// How long, without nested interrupts.
+    /// The time without nested interrupts.
     pub ns: i64,
-    /// The longest, with nested interrupts.
+    /// The longest, including nested interrupts.
     pub max: i64,
 }

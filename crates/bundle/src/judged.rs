@@ -1,8 +1,8 @@
-//! The words of verdicts, and of what is proved of a measurement.
+//! The words of verdicts and of validity proofs.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a requirement.
+/// The verdict on a requirement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictWord {
@@ -10,7 +10,7 @@ pub enum VerdictWord {
     NotMet,
     /// The evidence does not decide.
     Undecided,
-    /// What was measured is not what was requested: a proof of validity fails.
+    /// The measurement is not as requested: a proof of validity fails.
     Invalid,
 }
 
@@ -18,13 +18,12 @@ impl VerdictWord {
     pub const ALL: [VerdictWord; 4] =
         [VerdictWord::Met, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Invalid];
 
-    /// Several verdicts together are the gravest of them. What is not met outweighs all: it was
-    /// seen in samples that were measured as asked, whatever else was not. What is invalid
-    /// outweighs what is undecided: more samples would not help.
+    /// The gravest of several verdicts. *Not met* outweighs all: it was seen in samples measured as
+    /// requested. *Invalid* outweighs *undecided*: more samples would not help.
     pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
         all.into_iter().max_by_key(|verdict| verdict.gravity())
     }
-    /// As it is written in JSON.
+    /// Its spelling in JSON.
     pub fn word(self) -> &'static str {
         match self {
             VerdictWord::Met => "met",
@@ -33,7 +32,7 @@ impl VerdictWord {
             VerdictWord::Invalid => "invalid",
         }
     }
-    /// Its place in that order.
+    /// Its rank in that order.
     pub fn gravity(self) -> u8 {
         match self {
             VerdictWord::Met => 0,
@@ -44,7 +43,7 @@ impl VerdictWord {
     }
 }
 
-/// What is proved of a measurement. docs/reference/validity.md describes how each proof is
+/// A property proved of a measurement. docs/reference/validity.md describes how each proof is
 /// obtained.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -52,26 +51,26 @@ pub enum ProofWord {
     /// The kernel is the requested one.
     Kernel,
     Recorder,
-    /// Policy and priority are the requested ones, before, during and after.
+    /// Policy and priority are the requested ones before, during and after the phase.
     Scheduling,
     Affinity,
     Memory,
-    /// The clocks can be used.
+    /// The clocks are usable.
     Clock,
     /// The partition was in force as requested.
     Isolation,
-    /// A load was there and worked.
+    /// A load was present and worked.
     Load,
     Others,
-    /// There are as many samples as were due.
+    /// All due samples exist.
     Samples,
     Throttling,
-    /// punctual itself ran when it was to.
+    /// punctual itself ran on time.
     Controller,
 }
 
 impl ProofWord {
-    /// As it is written in JSON.
+    /// Its spelling in JSON.
     pub fn word(self) -> &'static str {
         match self {
             ProofWord::Kernel => "kernel",

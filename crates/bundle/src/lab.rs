@@ -1,6 +1,6 @@
-//! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent
-//! figures are `null`, never 0. Paths are relative to the lab's directory. docs/reference/lab.md
-//! describes it for readers in other languages.
+//! `lab.json`: the cells of a lab with their runs and results. Times are in ns; absent figures are
+//! `null`, never 0. Paths are relative to the lab's directory. docs/reference/lab.md describes it
+//! for readers in other languages.
 
 use crate::answer::Delay;
 use crate::summary::{RequirementSummary, VerdictWord};
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The name and version of this shape; additions keep it, changes raise it.
+/// The name and version of this shape. Additions keep it; changes raise it.
 pub const SCHEMA: &str = "punctual-lab/1";
-/// What `target` of a cell begins with where it is a virtual machine; its timebase follows.
+/// The prefix of a cell's `target` that is a virtual machine; its timebase follows.
 pub const VIRTUAL_MACHINE: &str = "virtual machine";
 pub const FILE: &str = "lab.json";
 
@@ -25,32 +25,32 @@ pub struct LabDocument {
     pub name: String,
     /// When it was first run, UTC.
     pub created: jiff::Timestamp,
-    /// Whether every cell was run to its end, or failed.
+    /// Whether every cell was run to its end or failed.
     pub finished: bool,
     pub axes: Vec<AxisDocument>,
-    /// The seeds; empty where the experiment's own was taken.
+    /// The seeds; empty if the experiment's own was used.
     pub seeds: Vec<u64>,
-    /// Runs of each cell with each seed.
+    /// Runs of each cell per seed.
     pub repeat: u32,
-    /// What every cell must hold.
+    /// The requirements on every cell.
     pub requirements: Vec<LabRequirement>,
-    /// What the figures are and what they are not, in sentences.
+    /// The limits of the figures, in sentences.
     pub limits: Vec<String>,
-    /// Published figures to set beside.
+    /// Published figures to compare with.
     pub published: Vec<PublishedDocument>,
     pub cells: Vec<CellDocument>,
-    /// All verdicts together; `null` where nothing was required.
+    /// All verdicts together; `null` without requirements.
     pub verdict: Option<VerdictWord>,
 }
 
 impl LabDocument {
-    /// Whose time the figures of all cells are in.
+    /// The timebase of the figures of all cells.
     pub fn timebase(&self) -> Timebase {
         Timebase::together(self.cells.iter().map(CellDocument::timebase))
     }
 
-    /// How a command about it ends. A requirement that is not met outweighs what failed: it is
-    /// known for sure.
+    /// The exit of a command about it. An unmet requirement outweighs a failure: it is known for
+    /// sure.
     pub fn exit(&self) -> Exit {
         match Exit::of_word(self.verdict) {
             Exit::NotMet => Exit::NotMet,
@@ -72,61 +72,61 @@ impl LabDocument {
     }
 }
 
-/// What is varied from cell to cell.
+/// A varied property.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AxisDocument {
-    /// As the lab file names it.
+    /// Its name in the lab file.
     pub name: String,
     pub values: Vec<String>,
 }
 
-/// What the series of a measure must hold in every cell.
+/// A requirement on the series of a measure, in every cell.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LabRequirement {
-    /// The measure; `null`: every one.
+    /// The measure; `null`: all.
     pub measure: Option<String>,
     pub requirement: String,
 }
 
-/// A combination of the axes' values.
+/// One combination of the axes' values.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellDocument {
-    /// The name of its directory under `cells`.
+    /// The name of its directory below `cells`.
     pub name: String,
     /// The value of each axis.
     pub axes: BTreeMap<String, String>,
-    /// Where it runs, in words: `virtual machine, virtual time`.
+    /// The target in words: `virtual machine, virtual time`.
     pub target: String,
     pub state: CellState,
-    /// The bundle of its worst seed (first repetition); `null` until there is one.
+    /// The bundle of its worst seed (first repetition); `null` until one exists.
     pub bundle: Option<String>,
     /// The digest of all its samples: of its only seed, or over the digests of all seeds in order.
     pub digest: Option<String>,
     /// The same of each repetition in order.
     pub repeats: Vec<Option<String>>,
-    /// Whether all repetitions are equal, sample for sample; `null` where that was not asked or
-    /// cannot be expected.
+    /// Whether all repetitions are equal, sample for sample; `null` if not requested or not to be
+    /// expected.
     pub equal: Option<bool>,
-    /// Its requirements together; `null` where there are none.
+    /// The verdict over its requirements; `null` without any.
     pub verdict: Option<VerdictWord>,
     /// Its series over all seeds.
     pub series: Vec<CellSeries>,
-    /// Its worst sample; `null` until there is one.
+    /// Its worst sample; `null` until one exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<WorstSample>,
     /// One entry for each seed.
     pub seeds: Vec<SeedDocument>,
-    /// What went wrong, in sentences.
+    /// Failures, in sentences.
     pub trouble: Vec<String>,
 }
 
 impl CellDocument {
-    /// Whether a run of it failed, or its repetitions differ that must not.
+    /// Whether one of its runs failed, or its repetitions differ where they must not.
     pub fn has_failed(&self) -> bool {
         self.state == CellState::Failed || self.equal == Some(false)
     }
 
-    /// Whose time its figures are in.
+    /// The timebase of its figures.
     pub fn timebase(&self) -> Timebase {
         match self.target.starts_with(VIRTUAL_MACHINE) {
             true => Timebase::of_machine(&self.target),
@@ -135,36 +135,36 @@ impl CellDocument {
     }
 }
 
-/// The worst sample of a cell, and what delayed it.
+/// The worst sample of a cell and its cause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorstSample {
     /// `phase/series`.
     pub series: String,
     /// In ns.
     pub latency: i64,
-    /// The seed of its run; `null`: the experiment's own.
+    /// The seed of its run; `null`: that of the experiment.
     pub seed: Option<u64>,
     /// The bundle of its run.
     pub bundle: String,
-    /// What most of its time went to; `null` where that is not known.
+    /// The cause of most of its time; `null` if unknown.
     pub cause: Option<Delay>,
-    /// Whether that was counted instruction by instruction (`exact.json` of its bundle); otherwise
-    /// it follows from kernel events.
+    /// Whether the cause was counted instruction by instruction (`exact.json` of its bundle) rather
+    /// than derived from kernel events.
     #[serde(default)]
     pub exact: bool,
-    /// The calls around it, from the outermost; empty where they are not known.
+    /// The calls around it, outermost first; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// Why the cause is not known, where something was tried.
+    /// Why the cause is unknown, if an attempt was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<String>,
 }
 
-/// How far a cell is.
+/// The progress of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellState {
-    /// Not everything has been run.
+    /// Some runs are still missing.
     Waiting,
     Done,
     /// At least one run failed.
@@ -179,29 +179,29 @@ pub struct CellSeries {
     pub figures: SeriesFigures,
     /// The fullest bins of the histogram.
     pub modes: Vec<i64>,
-    /// The seed with the largest latency; `null` where there are no seeds.
+    /// The seed with the largest latency; `null` without seeds.
     pub worst_seed: Option<u64>,
-    /// The smallest of the seeds' largest latencies.
+    /// The smallest of the seeds' maxima.
     pub best_max: Option<i64>,
-    /// What was required of it, seed by seed the worst verdict.
+    /// Its requirements, each with the worst verdict over all seeds.
     pub requirements: Vec<RequirementSummary>,
-    /// The margins of equivalence that its plan states.
+    /// The margins of equivalence of its plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equivalence: Vec<String>,
 }
 
-/// What a cell measured in one series, over all its runs.
+/// The figures of one series of a cell, over all its runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesFigures {
-    /// By its name in the experiment.
+    /// Its name in the experiment.
     pub phase: String,
     pub series: String,
     /// The measure that it belongs to.
     pub measure: String,
     pub count: u64,
-    /// Samples measured and lost; `null` where not known.
+    /// Lost samples; `null` if unknown.
     pub lost: Option<u64>,
-    /// Missed periods; `null` where not known.
+    /// Missed periods; `null` if unknown.
     pub overruns: Option<u64>,
     pub min: Option<i64>,
     /// In ns.
@@ -218,7 +218,7 @@ pub struct SeriesFigures {
 /// A cell with a seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeedDocument {
-    /// The seed; `null`: the experiment's own.
+    /// The seed; `null`: that of the experiment.
     pub seed: Option<u64>,
     /// Its experiment file, relative to the directory of the lab.
     pub experiment: String,
@@ -230,11 +230,11 @@ pub struct SeedDocument {
 /// One run of a cell, with one seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// Its bundle; `null` where there is none.
+    /// Its bundle; `null` without one.
     pub bundle: Option<String>,
     /// The digest of all its samples.
     pub digest: Option<String>,
-    /// How long it took by this machine's clock, in ns.
+    /// The time it took by this machine's clock, in ns.
     pub took: Option<i64>,
     /// The exit code of `punctual run`.
     pub exit_code: Option<i32>,
@@ -247,32 +247,32 @@ pub struct RunDocument {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedDocument {
     pub title: String,
-    /// The hardware, kernel and method that they are of.
+    /// The hardware, kernel and method.
     pub setup: String,
     /// In the order of the publication.
     pub rows: Vec<PublishedRow>,
-    /// What it concludes.
+    /// Its conclusions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PublishedClaim>,
 }
 
-/// A conclusion of a publication: a figure with a value of an axis is a multiple of the same
-/// without.
+/// A conclusion of a publication: a figure with one value of an axis is a multiple of the figure
+/// without it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedClaim {
     pub label: String,
     pub published: String,
     pub axis: String,
     pub value: String,
-    /// The values that it is compared with.
+    /// The values compared with.
     pub against: Vec<String>,
     /// The cells here that it is judged by: for each axis named, one of these values.
     pub cells: BTreeMap<String, Vec<String>>,
-    /// The series that are: those of this name and those below it; empty: all.
+    /// The name of the series, which includes those below it; empty: all.
     pub series: String,
     /// `max`, `p50`, ….
     pub figure: String,
-    /// The published ratio of that figure, with the value to without.
+    /// The published ratio of that figure: with the value over without it.
     pub ratio: f64,
 }
 
@@ -283,14 +283,14 @@ fn chosen(cells: &BTreeMap<String, Vec<String>>, cell: &CellDocument) -> bool {
         .all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
 }
 
-/// Whether a series has this name, or one below it; all have where it is empty.
+/// Whether a series has this name or is below it; an empty name covers all.
 fn named(name: &str, series: &str) -> bool {
     let below = series.strip_prefix(name);
     name.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl PublishedClaim {
-    /// Whether a cell is its counterpart.
+    /// Whether this cell is its counterpart.
     pub fn is_of(&self, cell: &CellDocument) -> bool {
         chosen(&self.cells, cell)
     }
@@ -303,9 +303,9 @@ impl PublishedClaim {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedRow {
     pub label: String,
-    /// The cells here that are set beside it: for each axis named, one of these values.
+    /// The cells here to compare with: for each axis named, one of these values.
     pub cells: BTreeMap<String, Vec<String>>,
-    /// The series that are: those of this name and those below it; empty: all.
+    /// The name of the series, which includes those below it; empty: all.
     pub series: String,
     pub min: Option<i64>,
     /// In ns.
@@ -316,7 +316,7 @@ pub struct PublishedRow {
 }
 
 impl PublishedRow {
-    /// Whether a cell is its counterpart.
+    /// Whether this cell is its counterpart.
     pub fn is_of(&self, cell: &CellDocument) -> bool {
         chosen(&self.cells, cell)
     }
@@ -328,7 +328,7 @@ impl PublishedRow {
 /// Reads the document of a lab's directory.
 ///
 /// # Errors
-/// In words: it is not there, damaged, or of a newer version.
+/// A message, if the document is missing, damaged or of a newer version.
 pub fn read(directory: &Path) -> Result<LabDocument, String> {
     let member = Member::root(directory).join(FILE);
     let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", member.display());

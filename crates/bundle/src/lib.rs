@@ -1,22 +1,22 @@
 #![forbid(unsafe_code)]
-//! The results directory ("bundle"): written while a run goes on, opened whole or cut off.
+//! The results directory ("bundle"): written during a run, opened complete or cut off.
 //! docs/reference/bundle.md describes it for readers in other languages.
 //!
 //! ```text
-//! bundle.json              what this is, which version, whether it ended ([`manifest::Manifest`])
+//! bundle.json              kind, version, whether it ended ([`manifest::Manifest`])
 //! experiment.toml|.cfg     the experiment as written, byte for byte
 //! plan.toml                the plan as run, every default explicit
 //! environment.json         the system before the run; environment-end.json: after it
 //! findings.json            warnings about the figures
 //! summary.json             the figures (see [`summary::Summary`])
 //! phases/000/phase.json     name, times, CPU load
-//! phases/000/0000.meta.json  what the series is
+//! phases/000/0000.meta.json  the description of the series
 //! phases/000/0000.checkpoint its statistics during the run ([`checkpoint`]); at the end instead:
 //! phases/000/0000.state.json its statistics for every reader
-//! phases/000/0000.account.json where the time of its samples went, if requested ([`account`])
+//! phases/000/0000.account.json the breakdown of its samples' time, if requested ([`account`])
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
-//! phases/000/0000.old.log    what came before that, of a run for weeks
-//! phases/000/0000.lines      its long plot, of a run for weeks (see [`lines`])
+//! phases/000/0000.old.log    the log before it, in a run for weeks
+//! phases/000/0000.lines      its long plot, in a run for weeks (see [`lines`])
 //! exact.json                 the worst samples by function, in virtual time (see [`exact`])
 //! windows/                   events around the worst samples (see [`windows`])
 //! recording/                 events of the kernel and of applications (see [`recording`])
@@ -85,5 +85,5 @@ pub use verdict::{LeftOut, LeftOutKind, Reason, Verdict};
 pub use windows::{Windows, WindowsDocument, WindowsWriter};
 pub use writer::{BundleWriter, SeriesWriter};
 
-/// The version of the format that this code writes; it reads this one and all before.
+/// The version of the format written; this and all earlier ones can be read.
 pub const FORMAT_VERSION: u32 = 1;

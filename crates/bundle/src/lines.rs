@@ -1,42 +1,41 @@
-//! `NNNN.lines`: the long plot of a series that is measured for weeks. Each line is what fell into
-//! five minutes; lines are kept for good.
+//! `NNNN.lines`: the long plot of a series that is measured for weeks. Each line covers five
+//! minutes and is kept permanently.
 //!
 //! File: as a log ([`crate::log`]), with blocks of kind 3. Integers as there. A line: `start`
 //! (signed, ns since 1970 UTC), `clock_start` (signed, the same instant on the series' clock),
 //! `length` (ns), `recorded`, `skipped`, `dropped`, `max` (0, or 1 and a signed one), `sum`
-//! (signed), then the histogram: pairs of a count and the distance from the bucket before (the
-//! first from 0), which end with a count of 0. Bucket `k` below 64 holds latencies of `k` ns;
-//! above, each power of two is cut into 32 buckets of equal width.
+//! (signed), then the histogram: pairs of a count and the distance from the previous bucket (the
+//! first from 0), terminated by a count of 0. Bucket `k` below 64 holds latencies of `k` ns; above,
+//! each power of two is divided into 32 buckets of equal width.
 
 use crate::log::{self, MAGIC};
 use crate::varint::{Cursor, put, put_signed};
 use punctual_core::series::HDR_MAX;
 use punctual_core::{ClockNs, Losses, Nanos, SeriesData, Window};
 
-/// The time that a line covers; the last one of a run covers less.
+/// The duration of a line; the last one of a run is shorter.
 pub const LENGTH: Nanos = Nanos::from_secs(300);
-/// What the raw samples and one-second windows of all series together may take, in bytes: older
-/// ones give way.
+/// The maximum size of the raw samples and one-second windows of all series together, in bytes; the
+/// oldest are dropped.
 pub const DETAIL: u64 = 128 << 20;
-/// Each of the two files of a series holds at least so much.
+/// The minimum size limit of each of the two files of a series.
 const MIN_DETAIL: u64 = 64 << 10;
 /// Latencies below this have a bucket each.
 const EXACT: u64 = 64;
-/// Buckets of each power of two above.
+/// Buckets per power of two above.
 const PER_OCTAVE: u64 = 32;
-/// Lines of a file that are read: more than a century.
+/// The maximum number of lines read: more than a century.
 const MAX_LINES: usize = 1 << 24;
 
-/// How large a log may become before it takes the place of the older one, in a bundle of so many
-/// series.
+/// The size at which a log replaces the older one, in a bundle of `series` series.
 pub fn log_limit(series: usize) -> u64 {
     (DETAIL / (2 * series.max(1) as u64)).max(MIN_DETAIL)
 }
 
-/// What fell into five minutes.
+/// The samples of five minutes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// When it began, in ns since 1970 (UTC).
+    /// The start in ns since 1970 (UTC).
     pub start: i64,
     /// The same on the series' clock.
     pub clock_start: ClockNs,
@@ -47,7 +46,7 @@ pub struct Line {
     pub max: Option<Nanos>,
     /// The sum of its latencies.
     pub sum: Nanos,
-    /// The histogram: the bucket and its count, ascending, no count 0.
+    /// The histogram: bucket and count, ascending, without empty buckets.
     pub histogram: Vec<(u64, u64)>,
 }
 
@@ -61,7 +60,7 @@ fn bucket(latency: u64) -> u64 {
     EXACT + (octave - 6) * PER_OCTAVE + (latency >> (octave - 5)) - PER_OCTAVE
 }
 
-/// The largest latency of a bucket.
+/// The largest latency in a bucket.
 fn upper_end(bucket: u64) -> Nanos {
     let Some(above) = bucket.checked_sub(EXACT) else { return Nanos(bucket as i64) };
     let (octave, part) = (above / PER_OCTAVE + 6, above % PER_OCTAVE + PER_OCTAVE);
@@ -69,8 +68,8 @@ fn upper_end(bucket: u64) -> Nanos {
 }
 
 impl Line {
-    /// A percentile above 0 and up to 100: the upper end of its bucket, at most 3 % above, and
-    /// never more than the maximum. `None` without samples.
+    /// A percentile above 0 and up to 100: the upper end of its bucket (at most 3 % above) but at
+    /// most the maximum. `None` without samples.
     pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
         let all: u64 = self.histogram.iter().map(|(_, count)| count).sum();
         let rank = ((percentile / 100.0 * all as f64).ceil() as u64).clamp(1, all.max(1));
@@ -84,7 +83,7 @@ impl Line {
         })
     }
 
-    /// As a window over time, for plots; the smallest latency is that of its bucket.
+    /// As a window for plots over time; the smallest latency is that of its bucket.
     pub fn window(&self) -> Option<Window> {
         let (max, least) = (self.max?, self.histogram.first()?.0);
         let min = upper_end(least).min(max);
@@ -148,8 +147,8 @@ fn decode_line(payload: &[u8]) -> Option<Line> {
     Some(Line { start, clock_start, length, losses, max, sum, histogram })
 }
 
-/// Reads the lines as far as the file is whole: one that was being written when the writer died is
-/// left out. Errors only when the file is none of these.
+/// Reads the lines as far as the file is complete; a line being written when the writer died is
+/// dropped. Fails only if the file is of another kind.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Line>, String> {
     if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
         return Ok(Vec::new());
@@ -166,7 +165,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// Makes lines of the statistics of a series, which only grow.
+/// Makes lines from the cumulative statistics of a series.
 pub struct LineKeeper {
     start: i64,
     clock_start: ClockNs,
@@ -174,12 +173,12 @@ pub struct LineKeeper {
     losses: Losses,
     sum: i128,
     counts: Vec<u64>,
-    /// Of this line so far.
+    /// The maximum of the current line so far.
     max: Option<Nanos>,
 }
 
 impl LineKeeper {
-    /// The first line begins now: in ns since 1970, and on the series' clock.
+    /// Begins the first line now: in ns since 1970, and on the series' clock.
     pub fn new(now: i64, clock_now: ClockNs) -> LineKeeper {
         LineKeeper {
             start: now,
@@ -191,17 +190,17 @@ impl LineKeeper {
         }
     }
 
-    /// The longest of some samples that the statistics took in meanwhile.
+    /// Adds the maximum of samples that the statistics took in meanwhile.
     pub fn extend(&mut self, max: Nanos) {
         self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
     }
 
-    /// Whether the line is as long as it gets.
+    /// Whether the line has its full length.
     pub fn is_due(&self, clock_now: ClockNs) -> bool {
         clock_now - self.clock_start >= LENGTH
     }
 
-    /// Ends the line, and begins the next one.
+    /// Ends the line and begins the next one.
     pub fn end(&mut self, data: &SeriesData, now: i64, clock_now: ClockNs) -> Line {
         let mut counts = vec![0u64; self.counts.len()];
         for value in data.whole.iter_recorded() {

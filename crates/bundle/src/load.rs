@@ -1,4 +1,4 @@
-//! How busy the CPUs were.
+//! The load of the CPUs.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! `NNNN.log`: samples and one-second windows, appended block by block; a torn last block is
-//! recognised and left out.
+//! `NNNN.log`: samples and one-second windows, appended block by block. A truncated last block is
+//! recognised and dropped.
 //!
 //! File: the 8 bytes of [`MAGIC`], then blocks. Block: payload length (u32 LE), CRC-32 of kind and
 //! payload (u32 LE), kind (u8), payload. Integers in payloads are LEB128 varints; signed ones are
@@ -12,7 +12,7 @@ use std::io::{self, Read};
 
 /// The first bytes of every log.
 pub const MAGIC: &[u8; 8] = b"PNCTLOG1";
-/// A longer block is damage, not data.
+/// A longer block is damage.
 pub const MAX_BLOCK: usize = 1 << 24;
 const HEADER: usize = 9;
 const KIND_SAMPLES: u8 = 1;
@@ -20,17 +20,17 @@ const KIND_WINDOW: u8 = 2;
 /// In `NNNN.lines` ([`crate::lines`]).
 pub(crate) const KIND_LINE: u8 = 3;
 
-/// What a log held.
+/// The content of a log.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LogContents {
-    /// The samples that were kept, in order.
+    /// The kept samples in order.
     pub samples: Vec<Sample>,
     pub windows: Vec<Window>,
-    /// Bytes at the end that are no whole block: what was being written when the writer died.
+    /// Bytes of an incomplete block at the end, which the writer was writing when it died.
     pub torn_bytes: u64,
 }
 
-/// Appends a block whose payload `fill` writes right where it stays.
+/// Appends a block; `fill` writes the payload in place.
 pub(crate) fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend([0; HEADER - 1]);
@@ -41,11 +41,10 @@ pub(crate) fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)
     out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Appends samples as blocks: a new one wherever the numbering jumps (samples were dropped
-/// between).
+/// Appends samples as blocks, with a new one at each gap in the numbering (dropped samples).
 pub fn encode_samples(out: &mut Vec<u8>, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.seq.checked_add(1) == Some(b.seq)) {
-        // 1 Mi samples of at most 21 bytes would pass MAX_BLOCK; 256 Ki never do.
+        // 1 Mi samples of at most 21 bytes could exceed MAX_BLOCK; 256 Ki cannot.
         run.chunks(1 << 18).for_each(|run| encode_run(out, run));
     }
 }
@@ -57,7 +56,7 @@ fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
         put(payload, first.seq);
         let (mut due, mut step) = (0i64, 0i64);
         for sample in run {
-            // Periodic samples repeat their distance: the second difference of `due` is nearly
+            // The distance of periodic samples repeats: the second difference of `due` is nearly
             // always 0, one byte.
             let this_step = sample.due.ns().wrapping_sub(due);
             put_signed(payload, this_step.wrapping_sub(step));
@@ -79,7 +78,7 @@ pub fn encode_window(out: &mut Vec<u8>, window: &Window) {
 fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
     let mut cursor = Cursor(payload);
     let (count, first) = (cursor.take()?, cursor.take()?);
-    // A sample takes at least three bytes: a count beyond that lies.
+    // A sample takes at least three bytes: a larger count is false.
     if count > payload.len() as u64 / 3 {
         return None;
     }
@@ -115,7 +114,7 @@ fn decode_window(payload: &[u8]) -> Option<Window> {
     })
 }
 
-/// Splits the next whole and sound block off.
+/// Splits off the next valid block.
 pub(crate) fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (header, rest) = bytes.split_at_checked(HEADER)?;
     let word = |at: usize| header[at..at + 4].try_into().map(u32::from_le_bytes).ok();
@@ -127,16 +126,16 @@ pub(crate) fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     (crc.finalize() == expected).then_some((kind, payload, rest))
 }
 
-/// What a log holds, without keeping it in memory.
+/// The result of checking a log, without its content in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
-    /// Samples in its whole blocks, up to the first that is not.
+    /// The number of samples in its valid blocks, up to the first invalid one.
     pub samples: u64,
-    /// Whether every block is whole and sound.
+    /// Whether every block is valid.
     pub is_whole: bool,
 }
 
-/// Reads a log through: one that ended is whole to its last byte.
+/// Checks a log: one that ended is valid to its last byte.
 pub fn check(mut log: impl Read) -> io::Result<Checked> {
     let mut checked = Checked::default();
     let mut read = |most: u64| -> io::Result<Vec<u8>> {
@@ -166,8 +165,8 @@ pub fn check(mut log: impl Read) -> io::Result<Checked> {
     }
 }
 
-/// Reads a log as far as it is whole. Blocks of an unknown kind are passed over (a later minor
-/// version's). Errors only when the file is not a log at all.
+/// Reads a log up to its first invalid block. Skips blocks of unknown kind (of a later minor
+/// version). Fails only if the file is not a log.
 pub fn decode(bytes: &[u8]) -> Result<LogContents, String> {
     let mut contents = LogContents::default();
     if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
@@ -242,7 +241,7 @@ mod tests {
             let samples: Vec<Sample> = (0..count as u64)
                 .map(|k| {
                     let due = k as i64 * 1_000;
-                    // A gap after each third sample makes several blocks.
+                    // A gap after each third sample produces several blocks.
                     Sample { seq: k + k / 3, due: ClockNs(due), woke: ClockNs(due + 7), cpu: 0 }
                 })
                 .collect();

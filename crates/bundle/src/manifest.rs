@@ -1,4 +1,4 @@
-//! `bundle.json`: what the directory is and whether its run ended.
+//! `bundle.json`: identifies the directory and states whether its run ended.
 
 use crate::baseline::HeldAgainst;
 use crate::calibration::Calibration;
@@ -10,7 +10,7 @@ use crate::verdict::Verdict;
 use punctual_core::{Fact, Nanos, Published};
 use serde::{Deserialize, Serialize};
 
-/// The word in `bundle.json` by which a bundle is known.
+/// The format name in `bundle.json` that identifies a bundle.
 pub const FORMAT: &str = "punctual-bundle";
 
 /// `bundle.json`.
@@ -23,50 +23,49 @@ pub struct Manifest {
     /// The version of punctual that wrote it.
     pub punctual: String,
     pub experiment: String,
-    /// The file in the bundle that holds the experiment as written; absent for imports.
+    /// The file that holds the experiment as written; absent for imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment_file: Option<String>,
-    /// What was published of this experiment, to set beside what is measured.
+    /// Published results of this experiment, to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
     /// `run`, or `import: <format>`.
     pub origin: String,
-    /// Where it took place, where that is not the requesting system.
+    /// The system that was measured; absent if it is the requesting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
-    /// The name of the system that it was measured on; absent in imports.
+    /// The name of the measured system; absent in imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// What recording does to what is measured; absent where nothing was recorded.
+    /// The overhead of recording on the measurement; absent without a recording.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub calibration: Fact<Calibration>,
     /// When the run began, UTC (RFC 3339).
     pub created: jiff::Timestamp,
-    /// When nothing was measured, of a run that was cut off and continued: in the manifest of a
-    /// later part, from the end of the part before to its own begin.
+    /// Gaps without measurement, in a run that was cut off and continued: in the manifest of a
+    /// later part, from the end of the previous part to its own start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// How it ended; absent while it runs and for ever when it was cut off.
+    /// The ending; absent while it runs, and permanently if it was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// How the command ended that was measured or recorded; absent where there was none.
+    /// The end of the measured or recorded command; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandEnd>,
-    /// What became of the limits on intervals of its recording, each under the name of what it
-    /// limits; absent in bundles of versions that had only findings about them.
+    /// The outcome of each interval limit of its recording, by the name of the limited interval;
+    /// absent in older bundles, which had only findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<(String, LimitSummary)>>,
-    /// The samples that punctual itself delayed.
+    /// The samples delayed by punctual itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedSeries>,
-    /// What became of it beside earlier runs; absent where it was held against none.
+    /// The comparison with earlier runs; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<HeldAgainst>,
-    /// What could not be written, each with its reason.
+    /// Output that could not be written, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
-    /// What became of what was asked, when the run ended; absent in bundles of versions that did
-    /// not store it.
+    /// The verdict at the end of the run; absent in older bundles.
     #[serde(rename = "result", default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
@@ -86,7 +85,7 @@ impl Gap {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ending {
     pub at: jiff::Timestamp,
@@ -95,12 +94,12 @@ pub struct Ending {
     pub exit_code: u8,
 }
 
-/// How a run came to its end.
+/// The way a run ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     Completed,
-    /// A signal requested the end; what was measured until then is whole.
+    /// A signal requested the end; the results until then are complete.
     Interrupted,
     /// A sample exceeded its `stop_above`.
     StoppedAbove {
@@ -111,13 +110,13 @@ pub enum Outcome {
         /// The limit in ns; absent in what other tools wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<i64>,
-        /// The place of the sample in its series.
+        /// The index of the sample in its series.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seq: Option<u64>,
     },
-    /// A load whose end was to stop the run ended.
+    /// A load configured to end the run has ended.
     StoppedByLoad {
-        /// By its name in the experiment.
+        /// Its name in the experiment.
         load: String,
         how: String,
         /// Whether it did so with success.
@@ -126,14 +125,14 @@ pub enum Outcome {
     Failed {
         why: String,
     },
-    /// Of a trace: it breaks off, and what followed is not known.
+    /// For traces: it breaks off, and the rest is unknown.
     CutOff {
         why: String,
     },
 }
 
 impl Outcome {
-    /// Whether something failed: such a run can be continued.
+    /// Whether the run failed, so that it can be continued.
     pub fn is_failure(&self) -> bool {
         match self {
             Outcome::Failed { .. } => true,

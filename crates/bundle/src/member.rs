@@ -1,11 +1,11 @@
-//! The one door through which files in a results directory are opened, for reading and for writing.
+//! The only module that opens files in a results directory, for reading and for writing.
 //!
-//! A bundle may come from anybody: an attachment, another machine, a directory that others may
-//! write. Whoever opens it, root perhaps, follows no link that lies in it (openat2(2) with
-//! `RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH`; before Linux 5.6, and where a filter refuses that call,
-//! one component after the other with `O_NOFOLLOW`), and opens regular files alone: a FIFO would
-//! block for ever, a device never ends, or does something when it is opened. The directory itself
-//! is the user's word, and may be a link.
+//! A bundle may come from anywhere: an attachment, another machine, a directory that others may
+//! write. Opening it, perhaps as root, follows no link inside (openat2(2) with `RESOLVE_NO_SYMLINKS
+//! | RESOLVE_BENEATH`; before Linux 5.6, and under filters that refuse that call, component by
+//! component with `O_NOFOLLOW`), and opens regular files only: a FIFO would block forever, and a
+//! device may never end or act on being opened. The directory itself is named by the user and may
+//! be a link.
 
 use crate::BundleError;
 use rustix::fs::{
@@ -25,22 +25,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Display, Path, PathBuf};
 use std::sync::Arc;
 
-/// No file of a bundle that is read at once is larger; a larger one is damage or an attack.
+/// The maximum size of a file that is read in one piece; a larger one is damage or an attack.
 const MAX_FILE: u64 = 1 << 30;
-/// What the umask leaves of it.
+/// The mode of new files, before the umask.
 const FILE_MODE: u32 = 0o666;
 const DIRECTORY_MODE: u32 = 0o777;
-/// Of what nobody but its owner may read.
+/// The mode of files that only their owner may read.
 const PRIVATE_FILE_MODE: u32 = 0o600;
 const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 
-/// A place in a results directory. It is no more than a path until it is opened.
+/// A place in a results directory: only a path until it is opened.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Member {
-    /// Where the directory's own path ends and what must not be followed begins.
+    /// The directory as named by the user; links below it are not followed.
     root: Arc<Path>,
     path: PathBuf,
-    /// What is made there is for its owner alone.
+    /// Whether new files and directories here are for their owner only.
     private: bool,
 }
 
@@ -58,15 +58,14 @@ pub fn is_private(directory: &Path) -> bool {
 const OTHERS: u32 = 0o077;
 const HOLD_EVENTS: [&str; 2] = [crate::recording::DIRECTORY, crate::windows::DIRECTORY];
 
-/// A directory that stays the same whatever becomes of its name: what is reached through it is in
-/// it.
+/// A directory handle: renames do not affect it.
 #[derive(Debug)]
 pub struct Pinned {
     directory: OwnedFd,
 }
 
 impl Pinned {
-    /// A path to it, for what takes paths; good as long as this lives (proc_pid_fd(5)).
+    /// A path to it, for functions that take paths; valid while this lives (proc_pid_fd(5)).
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))
     }
@@ -86,8 +85,8 @@ impl Member {
         self.at(self.path.with_extension(extension))
     }
 
-    /// The same, and what is made there or below it can be read by its owner alone: what was
-    /// recorded shows what other users' programs did.
+    /// The same place, where new files can be read by their owner only: a recording shows the
+    /// activity of other users' programs.
     pub fn private(&self) -> Member {
         Member { private: true, ..self.clone() }
     }
@@ -96,7 +95,7 @@ impl Member {
         Member { root: Arc::clone(&self.root), path, private: self.private }
     }
 
-    /// Its path, for messages: what is opened goes through here.
+    /// Its path, for messages only: files are opened through this type.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -108,19 +107,19 @@ impl Member {
     /// Opens a regular file for reading.
     pub fn open(&self) -> io::Result<File> {
         let (root, inside) = self.place()?;
-        // Looked at before it is opened: opening a device can do something.
+        // Checked before opening: opening a device can have effects.
         regular(&walk(&root, inside, OFlags::PATH)?)?;
         let file = walk(&root, inside, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         regular(&file)?;
         Ok(File::from(file))
     }
 
-    /// Opens a regular file to add to its end, made where it is missing.
+    /// Opens a regular file for appending; creates it if missing.
     pub fn append(&self) -> io::Result<File> {
         self.open_or_create(OFlags::WRONLY | OFlags::APPEND)
     }
 
-    /// Opens a regular file to lock it, made where it is missing. What is in it stays.
+    /// Opens a regular file for locking; creates it if missing and keeps its content.
     pub fn open_to_lock(&self) -> io::Result<File> {
         self.open_or_create(OFlags::WRONLY)
     }
@@ -142,7 +141,7 @@ impl Member {
         if self.private { PRIVATE_FILE_MODE } else { FILE_MODE }
     }
 
-    /// Holds a directory fast, reached without following a link.
+    /// Opens a directory as a handle, without following a link.
     pub fn pin(&self) -> io::Result<Pinned> {
         let (root, inside) = self.place()?;
         Ok(Pinned { directory: walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)? })
@@ -152,7 +151,7 @@ impl Member {
         self.read_at_most(MAX_FILE)
     }
 
-    /// Reads it whole; one of more bytes than that is damage.
+    /// Reads the whole file; one of more than `most` bytes is damage.
     pub fn read_at_most(&self, most: u64) -> Result<Vec<u8>, BundleError> {
         let cannot = |why| BundleError::io("read", &self.path)(why);
         let file = self.open().map_err(cannot)?;
@@ -165,24 +164,24 @@ impl Member {
         Ok(bytes)
     }
 
-    /// Reads it whole, as text.
+    /// Reads the whole file as text.
     pub fn read_text(&self) -> Result<String, BundleError> {
         String::from_utf8(self.read()?)
             .map_err(|_| BundleError::damaged(&self.path, "it is not UTF-8"))
     }
 
-    /// Reads it whole, as a document.
+    /// Reads the whole file as a document.
     pub fn read_json<T: DeserializeOwned>(&self) -> Result<T, BundleError> {
         serde_json::from_str(&self.read_text()?)
             .map_err(|why| BundleError::damaged(&self.path, why))
     }
 
-    /// Whether something has this name, whatever it is.
+    /// Whether anything has this name.
     pub fn exists(&self) -> bool {
         self.kind().is_ok()
     }
 
-    /// The same; an error where that cannot be known.
+    /// The same; an error if that cannot be determined.
     pub fn is_there(&self) -> Result<bool, BundleError> {
         match self.kind() {
             Ok(_) => Ok(true),
@@ -191,7 +190,7 @@ impl Member {
         }
     }
 
-    /// Whether it is a directory, and no link to one.
+    /// Whether it is a directory and not a link to one.
     pub fn is_directory(&self) -> bool {
         self.kind().is_ok_and(|kind| kind == FileType::Directory)
     }
@@ -201,7 +200,7 @@ impl Member {
         Ok(FileType::from_raw_mode(fstat(walk(&root, inside, OFlags::PATH)?)?.st_mode))
     }
 
-    /// The entries of a directory whose names end so, sorted; none where it is not there.
+    /// The entries of a directory with this ending, sorted; none if it does not exist.
     pub fn entries(&self, ending: &str) -> Result<Vec<Member>, BundleError> {
         let listed = || -> io::Result<Vec<Member>> {
             let (root, inside) = self.place()?;
@@ -226,7 +225,7 @@ impl Member {
         }
     }
 
-    /// The same; where the directory cannot be read that is damage.
+    /// The same; an unreadable directory is damage.
     pub(crate) fn readable_entries(&self, ending: &str, damage: &mut Vec<String>) -> Vec<Member> {
         self.entries(ending).unwrap_or_else(|why| {
             damage.push(why.to_string());
@@ -234,14 +233,14 @@ impl Member {
         })
     }
 
-    /// Makes a file that is not there yet.
+    /// Creates a file, which must not exist.
     pub fn create_new(&self) -> Result<File, BundleError> {
         self.parent()
             .and_then(|(parent, name)| create_new(&parent, name, OFlags::WRONLY, self.file_mode()))
             .map_err(BundleError::io("create", &self.path))
     }
 
-    /// Makes a directory; one that is there stays.
+    /// Creates a directory; an existing one stays.
     pub fn create_directory(&self) -> Result<(), BundleError> {
         let mode = if self.private { PRIVATE_DIRECTORY_MODE } else { DIRECTORY_MODE };
         let made =
@@ -258,7 +257,7 @@ impl Member {
         removed.map_err(BundleError::io("remove", &self.path))
     }
 
-    /// Gives a file the name of another one, whose place it takes.
+    /// Renames the file to `other` and replaces that.
     pub fn rename(&self, other: &Member) -> Result<(), BundleError> {
         let renamed = self.parent().and_then(|(parent, name)| {
             let (other_parent, other_name) = other.parent()?;
@@ -267,8 +266,8 @@ impl Member {
         renamed.map_err(BundleError::io("rename", &self.path))
     }
 
-    /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
-    /// What is there and no regular file stays, and is an error.
+    /// Replaces a file atomically: a reader, or a later run, sees the old text or the new one.
+    /// Anything but a regular file stays and is an error.
     pub fn replace_with(
         &self,
         fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -281,7 +280,7 @@ impl Member {
                 Err(Errno::NOENT) => {}
                 Err(why) => return Err(why.into()),
             }
-            // One that a killed writer left, or a link that another user put there for us to write
+            // A leftover of a killed writer, or a link that another user placed for us to write
             // through.
             let _ = unlinkat(&parent, beside, AtFlags::empty());
             let made = create_new(&parent, beside, OFlags::WRONLY, self.file_mode());
@@ -291,7 +290,7 @@ impl Member {
                 out.flush()?;
                 Ok(renameat(&parent, beside, &parent, name)?)
             });
-            // Half a file on a full disk only takes more of its space.
+            // A partial file on a full disk only takes more of its space.
             if written.is_err() {
                 let _ = unlinkat(&parent, beside, AtFlags::empty());
             }
@@ -308,8 +307,8 @@ impl Member {
         self.replace(&self.json(value)?)
     }
 
-    /// The same for a document without which nothing else can be read: after a power failure the
-    /// old one or the new one is there, whole.
+    /// The same for a document that everything else depends on: after a power failure the old or
+    /// the new one exists, complete.
     pub fn replace_json_durably(&self, value: &impl Serialize) -> Result<(), BundleError> {
         let text = self.json(value)?;
         self.replace_with(|out| {
@@ -326,7 +325,7 @@ impl Member {
         Ok(text)
     }
 
-    /// Writes it, and where it is a directory all below it, through to the disk.
+    /// Writes it, including everything below a directory, through to the disk.
     pub fn sync(&self) -> Result<(), BundleError> {
         let cannot = |why: io::Error| BundleError::io("write", &self.path)(why);
         match self.kind().map_err(cannot)? {
@@ -342,7 +341,7 @@ impl Member {
         }
     }
 
-    /// The directory as the user named it, and the way from there.
+    /// The directory as the user named it, and the path from there.
     fn place(&self) -> io::Result<(OwnedFd, &Path)> {
         let outside =
             || io::Error::new(io::ErrorKind::InvalidInput, "its name leads out of the bundle");
@@ -350,7 +349,7 @@ impl Member {
         if inside.components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(outside());
         }
-        // The empty path is this directory, as everywhere in `std::path`.
+        // The empty path is the current directory, as in `std::path`.
         let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &*self.root };
         Ok((
             openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?,
@@ -393,14 +392,14 @@ fn link() -> io::Error {
     io::Error::other("a symbolic link is on its way, and links in a bundle are not followed")
 }
 
-/// Opens what lies at `inside` below a directory, following no link.
+/// Opens `inside` below a directory without following links.
 fn walk(root: &OwnedFd, inside: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let path = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match openat2(root, path, flags, Mode::empty(), resolve) {
-        // EAGAIN: something was renamed meanwhile, and the kernel cannot be sure. ENOTDIR: by steps
-        // it shows whether a link is why.
+        // EAGAIN: a concurrent rename left the kernel unsure. ENOTDIR: the steps show whether a
+        // link is the reason.
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => {
             walk_by_steps(root, path, flags)
         }

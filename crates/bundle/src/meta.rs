@@ -1,4 +1,4 @@
-//! What a phase and a series are, known before their first sample.
+//! The descriptions of a phase and of a series, known before the first sample.
 
 use crate::answer::Delays;
 use crate::evidence::{ControllerEvidence, Evidence};
@@ -9,10 +9,9 @@ use punctual_core::{Clock, CpuSet, Fact, Missing, Nanos, Notes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The key among a series' details that says which samples its log keeps, where those are not the
-/// first.
+/// The key in a series' details for which samples its log keeps, if not the first.
 pub const DETAIL_KEPT: &str = "log";
-/// The newest: its log rotates.
+/// The log rotates and keeps the newest.
 pub const NEWEST: &str = "newest samples";
 
 /// `phases/NNN/phase.json`. Written when the phase begins and again when it ends.
@@ -23,7 +22,7 @@ pub struct PhaseMeta {
     pub started: jiff::Timestamp,
     /// The same instant on CLOCK_MONOTONIC, in ns.
     pub started_monotonic: i64,
-    /// How long it lasted, in ns; absent while it runs and when it was cut off.
+    /// The duration in ns; absent while it runs and if it was cut off.
     #[serde(default)]
     pub duration: Option<Nanos>,
     /// The commands that loaded the system, as run.
@@ -32,35 +31,34 @@ pub struct PhaseMeta {
     /// Mean load of each CPU over the phase.
     #[serde(default)]
     pub cpu_load: Fact<CpuLoad>,
-    /// Its measures, with their notes; empty in bundles of versions that had only timers.
+    /// Its measures with their notes; empty in bundles of versions that had only timers.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
-    /// Evidence that it was measured as requested; absent in bundles of versions that did not
-    /// collect it, and in imports.
+    /// Evidence that it was measured as requested; absent in older bundles and in imports.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub evidence: Fact<Evidence>,
-    /// Requirements that no series was found for, as stated.
+    /// Requirements without a matching series, as stated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_series: Vec<String>,
-    /// What a bound left out.
+    /// The omissions caused by bounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// Whether punctual itself ran when it was to; absent in bundles of versions that did not look.
+    /// Whether punctual itself ran on time; absent in older bundles.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub controller: Fact<ControllerEvidence>,
-    /// Programs that failed, or ended before they were to.
+    /// Programs that failed or ended early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<ProgramEnd>,
-    /// What the trace or recording lacks that its figures are of.
+    /// Events missing in the trace or recording that its figures come from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
-    /// In an import, what its source states of the delays of a series.
+    /// For imports: the causes of delay that the source states for a series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delayed_by: Vec<Delays>,
 }
 
 impl PhaseMeta {
-    /// Of which nothing is known yet but its start.
+    /// A phase of which only the start is known.
     pub fn new(name: impl Into<String>, started: jiff::Timestamp) -> PhaseMeta {
         PhaseMeta {
             name: name.into(),
@@ -80,7 +78,7 @@ impl PhaseMeta {
         }
     }
 
-    /// Why samples may be hidden in the trace that its figures are of; `None` where none are.
+    /// Why samples may be missing in the trace that its figures come from; `None` if none are.
     pub fn missing_of_source(&self) -> Option<String> {
         let all: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
         (!all.is_empty()).then(|| format!("samples may be hidden: {}", all.join("; ")))
@@ -98,7 +96,7 @@ pub struct MeasureMeta {
     pub parameters: BTreeMap<String, String>,
     /// The names of its series.
     pub series: Vec<String>,
-    /// Its notes beside its samples; empty until it has ended.
+    /// Its notes; empty until it has ended.
     #[serde(default)]
     pub notes: Notes,
 }
@@ -110,10 +108,10 @@ pub struct LoadMeta {
     pub name: String,
     pub argv: Vec<String>,
     pub cpus: CpuSet,
-    /// How often it was started.
+    /// The number of starts.
     #[serde(default)]
     pub starts: u64,
-    /// How often it ended by itself with failure.
+    /// The number of failures without being stopped.
     #[serde(default)]
     pub failures: u64,
 }
@@ -134,10 +132,10 @@ pub struct SeriesMeta {
     pub cpus: CpuSet,
     /// The scheduling in force, read back from the kernel: `SCHED_FIFO 80`.
     pub scheduling: String,
-    /// Whether that is as requested and real-time; false makes the figures those of a time-sharing
-    /// task.
+    /// Whether the scheduling is as requested and real-time; otherwise the figures are those of a
+    /// time-sharing task.
     pub real_time: bool,
-    /// The period, where samples come at equal distances.
+    /// The period, for samples at equal distances.
     #[serde(default)]
     pub period: Option<Nanos>,
     /// The kernel's id of the measuring thread; absent for imports.
@@ -146,7 +144,7 @@ pub struct SeriesMeta {
     /// The stated requirements, as in the experiment.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// What else describes the workload: `method`, `offset`, ….
+    /// Further details of the workload: `method`, `offset`, ….
     #[serde(default)]
     pub details: BTreeMap<String, String>,
 }
@@ -154,12 +152,12 @@ pub struct SeriesMeta {
 /// The workload of the series of an attached program: no experiment file describes them.
 pub const ATTACHED_WORKLOAD: &str = "program";
 
-/// The workload of the series of a CPU whose entries into the kernel are measured. No sample means
-/// that nothing came.
+/// The workload of the series of a CPU whose kernel entries are measured. Without a sample, no
+/// entry occurred.
 pub const ENTRIES_WORKLOAD: &str = "cpu";
 
-/// Whether a long sample of the series is a late one. The period and the execution time of an
-/// attached thread's cycle are durations of their own: long where the thread is meant to be slow.
+/// Whether a long sample of the series is a late one. The period and execution time of an attached
+/// thread's cycle are plain durations, which may be long by design.
 pub fn is_latency(workload: &str, series: &str) -> bool {
     let is_duration = series.ends_with("/period") || series.ends_with("/execution");
     !(workload == ATTACHED_WORKLOAD && is_duration)
@@ -182,12 +180,12 @@ pub const EQUIVALENCE: &str = "equivalence";
 pub const SOURCE_RESOLUTION: &str = "resolution_of_the_source";
 
 impl SeriesMeta {
-    /// Whether the scheduling is as requested: real-time, or time-sharing when that was requested
+    /// Whether the scheduling is as requested: real-time, or time-sharing if that was requested
     /// (see [`REQUESTED_SCHEDULING`]).
     pub fn has_requested_scheduling(&self) -> bool {
         self.real_time || self.requested_scheduling() == Some(&self.scheduling)
     }
-    /// The requested scheduling, where the bundle holds it (see [`REQUESTED_SCHEDULING`]).
+    /// The requested scheduling, if the bundle holds it (see [`REQUESTED_SCHEDULING`]).
     pub fn requested_scheduling(&self) -> Option<&String> {
         self.details.get(REQUESTED_SCHEDULING)
     }

@@ -1,11 +1,11 @@
-//! Samples that punctual itself delayed, as far as events or cycles show it.
+//! Samples delayed by punctual itself, as far as events or cycles show it.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest of a series are kept.
+/// The maximum number kept per series: the longest.
 pub const MOST: usize = 64;
 
-/// Those of a series.
+/// The observed samples of a series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ObservedSeries {
     pub phase: String,
@@ -22,12 +22,12 @@ pub struct ObservedSamples(Vec<ObservedSample>);
 pub struct ObservedSample {
     /// In ns.
     pub latency: i64,
-    /// What of it threads of punctual took, in ns.
+    /// The part taken by threads of punctual, in ns.
     pub observer: i64,
 }
 
 impl ObservedSamples {
-    /// Takes one in, if punctual took a part of it.
+    /// Adds a sample if punctual took a part of it.
     pub fn add(&mut self, sample: ObservedSample) {
         if sample.observer <= 0 {
             return;

@@ -1,22 +1,22 @@
-//! What the plan in a bundle asks for: the phases and their requirements, and the limits on the
-//! recording. Of a run that did not come to its end the series do not show them.
+//! The requests of the plan in a bundle: the phases with their requirements, and the limits on the
+//! recording. The series of an incomplete run do not show them.
 
 use crate::BundleError;
 use crate::member::Member;
 use crate::verdict::Unbegun;
 use serde::Deserialize;
 
-/// The file of the plan as it was run.
+/// The file of the plan as run.
 pub(crate) const PLAN: &str = "plan.toml";
 
-/// What was asked.
+/// The requests of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Planned {
-    /// The phases in order, with what is required in each.
+    /// The phases in order, with their requirements.
     pub phases: Vec<Unbegun>,
     /// The limits on intervals of the recording.
     pub limits: Vec<String>,
-    /// How many samples of each series are kept; absent without a plan.
+    /// The number of samples kept per series; absent without a plan.
     pub keep_samples: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ struct Record {
 struct Measure {
     #[serde(default)]
     require: Vec<String>,
-    /// Those in which it measures: all where it names none.
+    /// The phases in which it measures; all if it names none.
     phases: Option<Vec<String>>,
 }
 
@@ -57,14 +57,14 @@ struct Phase {
 }
 
 impl Planned {
-    /// Reads it from the plan of a bundle; nothing of what has none, as imports.
+    /// Reads it from the plan of a bundle; empty without a plan (imports).
     pub(crate) fn read(plan: &Member) -> Result<Planned, BundleError> {
         let text = BundleError::if_there(plan.read_text())?;
         let read = text.map(|text| Planned::of_plan(&text)).transpose();
         read.map(Option::unwrap_or_default).map_err(|why| BundleError::damaged(plan.path(), why))
     }
 
-    /// Reads a plan as it was run (`plan.toml`).
+    /// Reads a plan as run (`plan.toml`).
     pub fn of_plan(text: &str) -> Result<Planned, String> {
         let plan: PlanText = toml::from_str(text).map_err(|why| why.message().to_owned())?;
         let phase = |phase: Phase| {

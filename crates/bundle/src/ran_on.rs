@@ -3,41 +3,40 @@
 use punctual_core::{MadeOf, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// The target of a run, as `bundle.json` and `summary.json` have it.
+/// The target of a run, as stored in `bundle.json` and `summary.json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RanOn {
     /// `vm` or `ssh`.
     pub kind: String,
-    /// What a person calls it: `6.1-rt in virtual time`, `root@board`.
+    /// The displayed name: `6.1-rt in virtual time`, `root@board`.
     pub name: String,
-    /// When it was begun, by the clock of the requesting system: a virtual machine's own clock may
+    /// When it began by the clock of the requesting system, as the clock of a virtual machine may
     /// show anything.
     pub started: jiff::Timestamp,
-    /// How long it took by that clock, with boot and transport.
+    /// The duration by that clock, including boot and transport.
     pub elapsed: Option<Nanos>,
-    /// What it was made of, in order: (`kernel`, `6.1.…`), (`command line`, `…`), (`QEMU`,
-    /// `10.0.…`).
+    /// Its components in order: (`kernel`, `6.1.…`), (`command line`, `…`), (`QEMU`, `10.0.…`).
     #[serde(default)]
     pub facts: Vec<(String, String)>,
-    /// The requested kernel and the one that ran; absent where none was requested by name.
+    /// The requested kernel and the one that ran; absent unless requested by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelEvidence>,
-    /// The digests of all repeats, this run's first; empty where it was not repeated.
+    /// The digests of all repetitions, this run's first; empty without repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<String>,
-    /// The limits of its figures, in sentences to be shown beside every figure.
+    /// The limits of its figures, in sentences shown beside every figure.
     #[serde(default)]
     pub limits: Vec<String>,
-    /// The files that it was made of, where they are kept to run it again.
+    /// The files used, if they are kept for another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
-    /// What kept the run there from its end, where something did.
+    /// The failure that kept the run on the target from its end, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl RanOn {
-    /// One of which no more is known.
+    /// A target of which only this is known.
     pub fn new(kind: &str, name: impl Into<String>, started: jiff::Timestamp) -> RanOn {
         RanOn {
             kind: kind.to_owned(),
@@ -57,7 +56,7 @@ impl RanOn {
 /// Evidence that the kernel of a target is the requested one.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct KernelEvidence {
-    /// The requested release, where the experiment names a kernel.
+    /// The requested release, if the experiment names a kernel.
     #[serde(default)]
     pub release: Option<String>,
     /// The release that ran (uname(2)).
@@ -66,7 +65,7 @@ pub struct KernelEvidence {
     /// The requested preemption model (`preempt=`).
     #[serde(default)]
     pub preemption: Option<String>,
-    /// The one in force.
+    /// The preemption model in force.
     #[serde(default)]
     pub preemption_in_force: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! The kernel and the machine of a run, as its environment names them.
+//! The kernel and the machine of a run, from its environment.
 
 use crate::reader::Bundle;
 use punctual_core::Fact;
 use serde::Deserialize;
 
-/// What `environment.json` says of kernel and machine, as far as readers of bundles need it; all
-/// texts are untrusted. What is missing is not asked; an environment of another form says nothing.
+/// The kernel and machine of `environment.json`, as far as readers of bundles need them. All texts
+/// are untrusted. Missing values are not asked; an environment of another form provides none.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RanUnder {
@@ -35,7 +35,7 @@ struct MachineFacts {
 }
 
 impl RanUnder {
-    /// That of a bundle; nothing where it has no readable environment.
+    /// Reads it from a bundle; empty without a readable environment.
     pub fn of(bundle: &Bundle) -> RanUnder {
         bundle.document("environment").ok().flatten().unwrap_or_default()
     }

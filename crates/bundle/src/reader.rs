@@ -22,7 +22,7 @@ mod parts;
 
 pub use parts::{DIRECTORY as PARTS, FIRST as FIRST_LATER, directory_of as part_directory};
 
-/// No log is longer: some hundred million samples, where a million is kept of a series by default.
+/// The maximum size of a log: some hundred million samples (by default a series keeps a million).
 const MAX_LOG: u64 = 8 << 30;
 
 /// An opened bundle.
@@ -31,32 +31,32 @@ pub struct Bundle {
     pub directory: PathBuf,
     pub manifest: Manifest,
     pub completeness: Completeness,
-    /// The phases that were begun, in order.
+    /// The phases that began, in order.
     pub phases: Vec<Phase>,
-    /// Kernel events and test points, where they were recorded.
+    /// Kernel events and test points, if recorded.
     pub recording: Option<Recording>,
-    /// What happened around the worst samples, where that was kept.
+    /// The events around the worst samples, if kept.
     pub windows: Option<Windows>,
-    /// What was found while it ran.
+    /// Findings from the run.
     pub findings: Vec<Finding>,
-    /// Parts that could not be read, each with its reason: every command reports them.
+    /// Unreadable parts with reasons: every command reports them.
     pub damage: Vec<String>,
-    /// Whether samples that were kept can no longer be read ([`Bundle::check_samples`]).
+    /// Whether kept samples are no longer readable ([`Bundle::check_samples`]).
     pub damaged_samples: bool,
-    /// Of a run that was cut off and continued: the directories of its later parts, in order.
+    /// The directories of the later parts in order, for a run that was cut off and continued.
     pub parts: Vec<PathBuf>,
 }
 
-/// Whether the run ended.
+/// Whether the run recorded an end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completeness {
-    /// It ended and recorded its ending.
+    /// The run recorded its end.
     Whole,
-    /// It recorded no ending: it was killed, the machine failed, or it is still running.
+    /// No end was recorded: it was killed, the machine failed, or it is still running.
     CutOff,
 }
 
-/// What was measured between one set of loads and the next.
+/// The measurements between one set of loads and the next.
 #[derive(Clone, Debug)]
 pub struct Phase {
     /// Its name, times and loads.
@@ -64,34 +64,33 @@ pub struct Phase {
     pub series: Vec<Series>,
 }
 
-/// A series: its statistics are in memory, its samples are read on demand.
+/// A series with its statistics in memory. Its samples are read on demand.
 #[derive(Clone, Debug)]
 pub struct Series {
     pub meta: SeriesMeta,
-    /// Its statistics at its end, or as of the last checkpoint where it was cut off.
+    /// Its final statistics, or those of the last checkpoint if it was cut off.
     pub state: State,
-    /// Where the time of its samples went, in main parts.
+    /// The breakdown of its samples' time into main parts.
     pub account: Fact<SeriesAccount>,
     files: Files,
-    /// Those of later parts, and how much later than there its instants are on the clock of the
-    /// first part.
+    /// The files of later parts, each with the offset of its instants from the clock of the first.
     later: Vec<(Files, Nanos)>,
 }
 
-/// What is read on demand.
+/// The files that are read on demand.
 #[derive(Clone, Debug)]
 struct Files {
     log: Member,
     old_log: Member,
     lines: Member,
-    /// How many samples the logs hold, of a series that ended: they are whole then.
+    /// The number of samples in the logs of a series that ended: they are complete then.
     ended_with: Option<u64>,
 }
 
 impl Series {
-    /// Reads the samples and windows that were kept. Of a run for weeks these are the newest, and
-    /// the windows before them are the lines of its long plot. Of a run that was continued they
-    /// are those of all parts, on the clock of the first.
+    /// Reads the kept samples and windows. Of a run for weeks these are the newest, and the earlier
+    /// windows are the lines of its long plot. A continued run returns those of all parts, on the
+    /// clock of the first.
     pub fn log(&self) -> Result<LogContents, BundleError> {
         let mut all = self.files.log()?;
         for (files, ahead) in &self.later {
@@ -105,7 +104,7 @@ impl Series {
         Ok(all)
     }
 
-    /// The lines of its long plot; none of a run that was not for weeks.
+    /// The lines of its long plot; empty unless the run was for weeks.
     pub fn lines(&self) -> Result<Vec<Line>, BundleError> {
         let mut all = self.files.lines()?;
         for (files, ahead) in &self.later {
@@ -122,7 +121,7 @@ fn shift(instant: ClockNs, by: Nanos) -> ClockNs {
 }
 
 impl Files {
-    /// What is wrong with the samples, of a series that ended.
+    /// The damage to the samples of a series that ended.
     fn damage(&self) -> Option<String> {
         let kept = self.ended_with.filter(|kept| *kept > 0)?;
         let check = |member: &Member| {
@@ -148,7 +147,7 @@ impl Files {
             let log = read_log(&self.log)?;
             return Ok(self.with_lines(log));
         };
-        // The writer may have died between the two steps of a rotation.
+        // The writer may have died in the middle of a rotation.
         if let Some(newer) = BundleError::if_there(read_log(&self.log))? {
             log.samples.extend(newer.samples);
             log.windows.extend(newer.windows);
@@ -181,8 +180,8 @@ fn read_log(member: &Member) -> Result<LogContents, BundleError> {
 }
 
 impl Bundle {
-    /// Reads the samples through and adds what is wrong with them to [`Bundle::damage`]. Takes as
-    /// long as reading them; whoever shows or exports a bundle does it.
+    /// Reads all samples and adds their damage to [`Bundle::damage`]. Takes as long as reading
+    /// them; called before a bundle is shown or exported.
     pub fn check_samples(&mut self) {
         let files = |series: &Series| {
             let later: Vec<Files> = series.later.iter().map(|(files, _)| files.clone()).collect();
@@ -194,13 +193,13 @@ impl Bundle {
         self.damage.extend(found);
     }
 
-    /// Whose time its figures are in.
+    /// The timebase of its figures.
     pub fn timebase(&self) -> Timebase {
         Timebase::of(self.manifest.target.as_ref())
     }
 
-    /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error:
-    /// whatever else is damaged is left out and listed in [`Bundle::damage`].
+    /// Opens a bundle. Only a directory that is not a bundle or has a newer format is an error.
+    /// Other damage is skipped and listed in [`Bundle::damage`].
     pub fn open(directory: &Path) -> Result<Bundle, BundleError> {
         let root = Member::root(directory);
         let mut bundle = Bundle::open_part(&root)?;
@@ -213,24 +212,24 @@ impl Bundle {
         (bundle.recording, bundle.windows) = (recording, windows);
         let own = bundle.manifest.ending.clone();
         parts.into_iter().for_each(|part| bundle.append(part));
-        // Written when the last part ended: its exit code is that of all parts.
+        // Written at the end of the last part: its exit code is that of all parts.
         let manifest = &mut bundle.manifest;
         let last = manifest.ending.as_ref();
         match last.zip(own.as_ref()).is_some_and(|(last, own)| last.at == own.at) {
             true => manifest.ending = own,
-            // What was stored is of the first part.
+            // The stored verdict is of the first part.
             false => manifest.verdict = None,
         }
         Ok(bundle)
     }
 
-    /// Its series and what was found, without what was recorded.
+    /// Its series and findings, without the recording.
     fn open_part(root: &Member) -> Result<Bundle, BundleError> {
         let manifest = read_manifest(root)?;
         let mut damage = Vec::new();
         let findings = match root.join("findings.json").read_json() {
             Ok(findings) => findings,
-            // Every run that ended left one; one that was killed early may not have come to it.
+            // Every ended run has one; a run that was killed early may not.
             Err(error) if error.is_missing() && manifest.ending.is_none() => Vec::new(),
             Err(error) => {
                 damage.push(error.to_string());
@@ -254,8 +253,8 @@ impl Bundle {
         })
     }
 
-    /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where
-    /// there is none.
+    /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` without
+    /// one.
     pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
         BundleError::if_there(self.member(name).with_extension("json").read_json())
     }
@@ -272,12 +271,12 @@ impl Bundle {
         BundleError::if_there(self.member(PLAN).read_text())
     }
 
-    /// What its plan asks for; nothing of imports and attachments, which have none.
+    /// The requests of its plan; empty for imports and attachments, which have none.
     pub fn planned(&self) -> Result<Planned, BundleError> {
         Planned::read(&self.member(PLAN))
     }
 
-    /// All series with the name of their phase.
+    /// All series, each with the name of its phase.
     pub fn series(&self) -> impl Iterator<Item = (&str, &Series)> {
         self.phases
             .iter()
@@ -329,16 +328,15 @@ fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> 
     for meta in ending(".meta.json") {
         match read_series(meta, damage) {
             Ok(series) => all.push(series),
-            // The run was killed before the first checkpoint of this series: nothing was kept,
-            // nothing is damaged.
+            // The run was killed before the first checkpoint of this series: no data were saved, so
+            // none are damaged.
             Err(error) if error.is_missing() => {
                 damage.push(format!("{}: no checkpoint yet", meta.display()))
             }
             Err(error) => damage.push(error.to_string()),
         }
     }
-    // Series of which there are data, but no longer the file that describes them: it is written
-    // first.
+    // A series with data but without the file that describes it, which is written first.
     let data = ending(".state.json").chain(ending(".checkpoint")).chain(ending(".log"));
     let metas: BTreeSet<Member> = data.map(|data| stem(data).with_extension("meta.json")).collect();
     let orphans = metas.into_iter().filter(|meta| !meta.exists());
@@ -363,8 +361,7 @@ fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, Bundle
     Ok(Series { meta: meta.read_json()?, state, account, files, later: Vec::new() })
 }
 
-/// The statistics for good where the series ended, and whether it did; else those of the newest
-/// checkpoint.
+/// The final statistics with `true` if the series ended, else those of the newest checkpoint.
 fn read_state(stem: &Member) -> Result<(State, bool), BundleError> {
     let for_good = || {
         let member = stem.with_extension("state.json");
@@ -382,7 +379,7 @@ fn read_state(stem: &Member) -> Result<(State, bool), BundleError> {
     if read.as_ref().is_err_and(BundleError::is_missing) {
         read = saved();
     }
-    // The series may have ended between the two.
+    // The series may have ended between the two reads.
     if read.as_ref().is_err_and(BundleError::is_missing) { for_good() } else { read }
 }
 
@@ -398,8 +395,8 @@ mod tests {
         write_part(directory, 0, 5_000, None)
     }
 
-    /// Samples of this latency; CLOCK_MONOTONIC began `since` ns after 1970, and the samples after
-    /// that.
+    /// Samples of this latency. CLOCK_MONOTONIC began `since` ns after 1970; the samples begin
+    /// there.
     fn write_part(
         directory: &Path,
         since: i64,
@@ -491,7 +488,7 @@ mod tests {
         assert!(damage().1[0].contains("is missing: 5 samples"), "{:?}", damage());
     }
 
-    /// A bundle, and where its second part belongs.
+    /// A bundle, and the directory of its second part.
     fn begun_again() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
@@ -501,7 +498,7 @@ mod tests {
         (place, directory, part)
     }
 
-    /// The power failed, and the clock began at 0 again.
+    /// The power failed, and the clock restarted at 0.
     #[test]
     fn what_was_cut_off_and_continued_is_one_run() {
         let (_place, directory, part) = begun_again();
@@ -525,7 +522,7 @@ mod tests {
         assert_eq!(log.samples[5].latency(), Nanos(9_000));
     }
 
-    /// A part that did not get its scheduling makes the whole not as requested.
+    /// If one part did not get its scheduling, the whole run is not as requested.
     #[test]
     fn the_worse_scheduling_of_the_parts_is_that_of_the_run() {
         for worse in [0, 1] {

@@ -1,15 +1,14 @@
-//! `recording/`: events of the kernel and of applications, as their recorders gave them.
+//! `recording/`: kernel and application events, as received from their recorders.
 //!
 //! ```text
-//! recording/recording.json     what it is of, what its numbers are called ([`RecordingDocument`])
-//! recording/00-000000.events   segments: blocks of raw records, appended; `00`: which thread wrote
+//! recording/recording.json     sources, coverage, names of its numbers ([`RecordingDocument`])
+//! recording/00-000000.events   segments: blocks of raw records, appended; `00`: the writing thread
 //! ```
 //!
-//! While recording, nothing is decoded: a block holds what a recorder's ring held. It records of
-//! which source and in which encoding it is; what the encodings are is the recorders' business
-//! (`punctual-record`). A block also records how many events of its source stood before it and how
-//! many its source had lost by then, so that whatever happens to the files, what is missing is
-//! counted.
+//! Nothing is decoded during recording: a block has the content of a recorder's ring, with its
+//! source and encoding; the recorders define the encodings (`punctual-record`). A block also has
+//! the numbers of earlier events of its source and of those the source had lost by then, so that
+//! missing events are counted whatever happens to the files.
 
 mod block;
 mod document;
@@ -23,7 +22,6 @@ pub use document::{Keeps, RecordingDocument, SCHEMA};
 pub use reader::{BlockPlace, Recording, SourceBlocks};
 pub use writer::{Appended, LaneWriter, RecordingWriter};
 
-/// The directory in a bundle.
 pub(crate) const DIRECTORY: &str = "recording";
-/// The ending of the names of segments.
+/// The suffix of segment files.
 pub(crate) const SEGMENT: &str = ".events";

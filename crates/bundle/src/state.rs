@@ -1,5 +1,5 @@
-//! `NNNN.state.json`: the statistics of a series at its end, from which [`SeriesData`] comes back
-//! whole. While the run goes on the same is kept in a [`checkpoint`](crate::checkpoint).
+//! `NNNN.state.json`: the final statistics of a series, from which [`SeriesData`] is restored
+//! completely. During the run they are kept in a [`checkpoint`](crate::checkpoint).
 
 use crate::hdr::{Counts, Pairs};
 use punctual_core::{
@@ -8,11 +8,11 @@ use punctual_core::{
 use serde::{Deserialize, Serialize, Serializer};
 use std::io::{self, Write};
 
-/// A bound on what is believed of a file: bins of the exact histogram.
+/// The maximum number of exact histogram bins accepted from a file.
 pub const MAX_BINS: usize = 1 << 24;
 
-/// What the kernel counted for the measuring thread between its first and its last sample
-/// (getrusage(2), RUSAGE_THREAD).
+/// The kernel's counts for the measuring thread between its first and last sample (getrusage(2),
+/// RUSAGE_THREAD).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadUsage {
     /// Page faults served without I/O.
@@ -27,23 +27,22 @@ pub struct ThreadUsage {
 #[derive(Clone, Debug)]
 pub struct State {
     pub data: SeriesData,
-    /// The kernel's counts for the thread; known once it ended.
+    /// The kernel's counts for the thread, once it has ended.
     pub usage: Fact<ThreadUsage>,
-    /// The digest of all samples; there once the series ended.
+    /// The digest of all samples, once the series has ended.
     pub digest: Option<Digest>,
-    /// How many samples are in the log; the rest is in the statistics alone.
+    /// The number of samples in the log; others are only in the statistics.
     pub samples_kept: u64,
-    /// The length of the log that belongs to this state, in bytes.
+    /// The size in bytes of the log that belongs to this state.
     pub log_bytes: u64,
 }
 
-/// The JSON of [`State`]: histograms are borrowed for writing and read as pairs that are not yet
-/// believed.
+/// The JSON of [`State`]: histograms are borrowed for writing and read as unchecked pairs.
 #[derive(Serialize, Deserialize)]
 struct StateDoc<E, H> {
     period: Option<Nanos>,
     exact: E,
-    /// (lower edge in ns, count) of the buckets that are not empty.
+    /// (lower edge in ns, count) of the non-empty buckets.
     hdr: H,
     corrected_hdr: Option<H>,
     min: Option<Nanos>,
@@ -68,11 +67,11 @@ struct ExactDoc<C> {
     bins: usize,
     above: u64,
     below: u64,
-    /// (bin, count) of the bins that are not empty.
+    /// (bin, count) of the non-empty bins.
     counts: C,
 }
 
-/// The bins that are not empty, written without being collected.
+/// The non-empty bins, written without being collected.
 struct Bins<'a>(&'a [u64]);
 
 impl Serialize for Bins<'_> {
@@ -129,7 +128,7 @@ impl State {
         Ok(serde_json::to_writer(out, &doc)?)
     }
 
-    /// Reads the JSON text; anything that does not fit together is an error, never a default.
+    /// Reads the JSON text; any inconsistency is an error, never a default.
     pub fn decode(text: &str) -> Result<State, String> {
         let doc: StateDoc<ExactDoc<Vec<(usize, u64)>>, Pairs> =
             serde_json::from_str(text).map_err(|e| e.to_string())?;
@@ -162,12 +161,12 @@ impl State {
     }
 }
 
-/// Whether the parts of a state agree, so that no figure made of them overflows or contradicts
+/// Checks that the parts of a state agree, so that no derived figure overflows or contradicts
 /// another.
 pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     let recorded = data.losses.recorded;
     let (whole, exact) = (data.whole.len(), total(&data.exact));
-    // A source that records only minimum, mean and maximum (an import) has no distribution at all.
+    // A source that records only minimum, mean and maximum (an import) has no distribution.
     let undistributed = whole == 0 && exact == Some(0);
     if !undistributed && (whole != recorded || exact != Some(recorded)) {
         let exact = exact.map_or("too many".to_owned(), |n| n.to_string());
@@ -186,7 +185,7 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     }
     match (data.min, data.max) {
         (None, None) if recorded == 0 => Ok(()),
-        // Some imports do not state the smallest.
+        // Some imports do not state the minimum.
         (min, Some(max)) if recorded > 0 && min.is_none_or(|min| min <= max) => Ok(()),
         (min, max) => {
             Err(format!("minimum {min:?} and maximum {max:?} do not fit {recorded} samples"))
@@ -194,7 +193,7 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     }
 }
 
-/// [`LinearHistogram::total`] of what a hostile file may hold.
+/// [`LinearHistogram::total`] for data from a possibly hostile file.
 fn total(exact: &LinearHistogram) -> Option<u64> {
     exact
         .bins

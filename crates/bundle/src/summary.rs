@@ -1,4 +1,4 @@
-//! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns; absent
+//! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns. Absent
 //! figures are `null`, never 0.
 
 use crate::Ending;
@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "punctual-summary/2";
 /// `summary.json`, and what `--json` prints.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// What a user reads first. It is computed from the rest, and in no summary.json.
+    /// The answer, which a user reads first. Computed from the rest and not stored in summary.json.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
     /// Always [`SCHEMA`].
@@ -31,55 +31,55 @@ pub struct Summary {
     pub experiment: String,
     /// When the run began, UTC.
     pub created: jiff::Timestamp,
-    /// Where it took place, where that is not the requesting system.
+    /// The system that was measured; absent if it is the requesting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
-    /// The digest of all samples of all series (SHA-256 in hexadecimal digits); absent where a
-    /// series has none.
+    /// The digest of all samples of all series (SHA-256 in hexadecimal); absent if a series has
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// How it ended; `null` when it was cut off.
+    /// The ending; `null` if it was cut off.
     pub ending: Option<Ending>,
     pub phases: Vec<PhaseSummary>,
-    /// What test points cost, by the way they are written; not there unless that was measured.
+    /// The cost of a test point for each mechanism; empty unless measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mechanisms: Vec<MechanismSummary>,
     pub findings: Vec<Finding>,
-    /// What became of what was asked: `verdict` (`met`, `not-met`, `undecided`, `invalid`, or
-    /// `null` where nothing was) and `reasons`.
+    /// The outcome of the requirements: `verdict` (`met`, `not-met`, `undecided`, `invalid`, or
+    /// `null` without any) and `reasons`.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What became of it beside earlier runs; absent where it was held against none.
+    /// The comparison with earlier runs; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<HeldAgainst>,
-    /// Whether it was measured as requested, proof by proof; absent in what was written before
-    /// that was judged.
+    /// Whether the run was measured as requested, proof by proof; absent in older bundles, which
+    /// did not judge it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<ValiditySummary>,
-    /// What was published of the experiment, with the same figures here; absent where the
-    /// experiment names none.
+    /// Published results of the experiment beside the same figures here; absent if the experiment
+    /// names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedSummary>,
-    /// When nothing was measured, of a run that was cut off and continued.
+    /// Gaps without measurement, in a run that was cut off and continued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<GapSummary>,
-    /// What recording does to what is measured, or why that was not measured; absent where nothing
-    /// was recorded, and in what was written before it was measured.
+    /// The overhead of recording on the measurement, or why it was not measured; absent without a
+    /// recording and in older bundles.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub calibration: Fact<Calibration>,
-    /// What was recorded of kernel events and test points; absent where nothing was, or where it
-    /// was not counted.
+    /// The kernel events and test points recorded; absent if none were, or if they were not
+    /// counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingSummary>,
 }
 
-/// A span of time in which nothing was measured.
+/// A time span without measurement.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GapSummary {
-    /// When statistics were last saved, or the run was interrupted, UTC.
+    /// When statistics were last saved, or when the run was interrupted, UTC.
     pub from: jiff::Timestamp,
     pub to: jiff::Timestamp,
-    /// How long it is, in ns.
+    /// Its length in ns.
     pub length_ns: i64,
 }
 
@@ -93,7 +93,7 @@ impl GapSummary {
 /// Published results beside those of this run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PublishedSummary {
-    /// By whom, of which system.
+    /// The authors and the system measured.
     pub source: String,
     pub results: Vec<ResultSummary>,
 }
@@ -104,13 +104,14 @@ pub struct ResultSummary {
     /// In words for people.
     pub what: String,
     pub published: String,
-    /// The same figure here; `null` where none was requested, or where it cannot be determined
-    /// (see `reason`).
+    /// The same figure here; `null` if none was requested, or if it cannot be determined (see
+    /// `reason`).
     pub here: Option<Reading>,
-    /// What must come out anywhere, as written.
+    /// The trend that must be reproduced on any system, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
-    /// Whether that came out; `null` where no trend was stated or where it cannot be determined.
+    /// Whether the trend was reproduced; `null` without a stated trend or if it cannot be
+    /// determined.
     pub reproduced: Option<bool>,
     /// The figures that decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,18 +121,18 @@ pub struct ResultSummary {
     pub reason: Option<String>,
 }
 
-/// Two figures held against each other: `left` and `factor` times `right`.
+/// Two compared figures: `left` and `factor` times `right`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Compared {
     pub left: f64,
     /// `<`, `<=`, `>`, `>=`, or `~` for "within a tenth of".
     pub relation: String,
-    /// How many times the right one was meant.
+    /// The factor applied to the right one.
     pub factor: f64,
     pub right: f64,
     pub unit: String,
-    /// The 95 % interval of their difference, left less right, by the samples of this run; absent
-    /// where one of them has none (a minimum or maximum, a figure without an interval of its own).
+    /// The 95 % interval of `left - right` by the samples of this run; absent if one of them has
+    /// none (a minimum or maximum, a figure without an interval of its own).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
@@ -139,18 +140,18 @@ pub struct Compared {
 /// A figure of this run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reading {
-    /// Where it was read, as written.
+    /// The source of the figure, as written.
     pub of: String,
     /// In the unit of the figure.
     pub value: f64,
     /// `ns`, `count`, `ratio`, ….
     pub unit: String,
-    /// How many samples it is of, where that is a question.
+    /// The number of samples it is based on, where that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Of how many series it was put together.
+    /// The number of series combined.
     pub series: usize,
-    /// Its 95 % interval, by the samples of this run; absent where there is none.
+    /// Its 95 % interval by the samples of this run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
@@ -158,7 +159,7 @@ pub struct Reading {
 /// Kernel events and test points.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RecordingSummary {
-    /// What is covered, from where, and what was lost.
+    /// Coverage, sources and losses.
     #[serde(flatten)]
     pub recorded: Recorded,
     /// Kernel events by group and name.
@@ -167,52 +168,51 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// Everything lost, from all sources.
     pub lost: u64,
-    /// Events that contradict what was known before, with no loss to explain it. `None` where
-    /// switches were not recorded, and in what was written before it was counted.
+    /// Events that contradict the known state without a loss to explain it. `None` if switches were
+    /// not recorded, and in older bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradictions: Option<u64>,
 }
 
-/// The word of the workload whose series are ways to write a test point.
+/// The workload name whose series are mechanisms of writing a test point.
 pub const TESTPOINT_COST: &str = "testpoint-cost";
 
-/// What writing a test point costs in one way: the distance in time of two of them directly after
-/// one another.
+/// The cost of writing a test point with one mechanism: the time between two written back to back.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MechanismSummary {
     /// `clock`, `ring`, `syscall`, ….
     pub name: String,
     pub count: u64,
     pub min_ns: Option<i64>,
-    /// `null` without any.
+    /// The median; `null` without samples.
     pub median_ns: Option<i64>,
     /// The 99th percentile, where the count supports it.
     pub p99_ns: Option<i64>,
     pub max_ns: Option<i64>,
-    /// Why it could not be measured.
+    /// Why it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
-/// What was measured between one set of loads and the next.
+/// The measurements between one set of loads and the next.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PhaseSummary {
-    /// By its name in the experiment.
+    /// Its name in the experiment.
     pub name: String,
-    /// How long it lasted, in ns.
+    /// Its duration in ns.
     pub duration: Option<i64>,
-    /// Mean CPU load over it.
+    /// Mean CPU load during the phase.
     pub cpu_load: Fact<CpuLoad>,
     pub series: Vec<SeriesSummary>,
-    /// The measures, with their validations, clock cost, further figures.
+    /// The measures with their validation, clock cost and further figures.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
-    /// In an import, what its source states of the delays of a series.
+    /// For imports: the causes of delay that the source states for a series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delayed_by: Vec<Delays>,
 }
 
-/// The figures of one measuring thread, or of a part of what it does.
+/// The figures of one measuring thread, or of a part of its work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesSummary {
     /// Its name, unique in its phase.
@@ -225,7 +225,7 @@ pub struct SeriesSummary {
     /// The parameters of the workload.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// Where it was measured, as a CPU list.
+    /// The CPUs measured, as a CPU list.
     pub cpus: String,
     /// The scheduling in force: `SCHED_FIFO 80`.
     pub scheduling: String,
@@ -243,45 +243,44 @@ pub struct SeriesSummary {
     pub modes: Vec<i64>,
     /// The percentiles that the count supports, by their number as text: `"99.9"`.
     pub percentiles: BTreeMap<String, i64>,
-    /// Those that it does not, with the number of samples that would.
+    /// Percentiles that the count does not support, with the number of samples they need.
     pub unsupported_percentiles: BTreeMap<String, u64>,
-    /// The view corrected for coordinated omission; `null` where it does not differ.
+    /// The figures corrected for coordinated omission; `null` if they do not differ.
     pub corrected: Option<CorrectedSummary>,
-    /// Intervals that there were to measure: `count + skipped + lost`; `null` where an import's
-    /// source does not record it.
+    /// Intervals that were to be measured: `count + skipped + lost`; `null` if the source of an
+    /// import does not record it.
     pub expected: Option<u64>,
-    /// Releases that passed while the cycle before still ran; of a workload, which has no cycle for
-    /// them, the skipped ones. `null` where the source does not record it.
+    /// Releases that passed while the previous cycle still ran. For a workload, which has no cycle
+    /// for them, the skipped releases. `null` if the source does not record it.
     pub overruns: Option<u64>,
-    /// Skipped releases, without a sample of their own: missed periods. `null` where an import's
-    /// source does not record it.
+    /// Skipped releases, which have no sample: missed periods. `null` if the source of an import
+    /// does not record it.
     #[serde(default)]
     pub skipped: Option<u64>,
-    /// Samples measured and lost on the way; `null` where an import's source does not record it.
+    /// Samples lost after measurement; `null` if the source of an import does not record it.
     pub lost: Option<u64>,
-    /// Samples beyond the exact histogram's range (they are in every other figure).
+    /// Samples beyond the range of the exact histogram (all other figures include them).
     pub above_range: u64,
     pub negative: u64,
     /// The width of the exact histogram's bins, in ns.
     pub resolution: i64,
     /// The period, in ns.
     pub period: Option<i64>,
-    /// The digest of all samples; absent where the series was cut off, and in bundles of older
-    /// versions.
+    /// The digest of all samples; absent if the series was cut off, and in older bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// Page faults and context switches of the measuring thread.
     pub usage: Fact<ThreadUsage>,
-    /// The worst samples, the latest first.
+    /// The worst samples, the highest latency first.
     pub worst: Vec<WorstSample>,
-    /// A sample that had not ended with the measurement, where it may decide: `max` is then its
-    /// lower bound, if that is longer than every finished one.
+    /// A sample still running when the measurement ended, if it may decide: `max` is its lower
+    /// bound if that exceeds every finished sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
-    /// Where the time of all samples went; absent where that was not asked for.
+    /// The breakdown of the time of all samples; absent if not requested.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub account: Fact<AccountSummary>,
-    /// The stated requirements and what became of them.
+    /// The stated requirements with their outcomes.
     pub requirements: Vec<RequirementSummary>,
 }
 
@@ -298,34 +297,34 @@ pub struct CorrectedSummary {
     pub percentiles: BTreeMap<String, i64>,
 }
 
-/// Where the time of the samples of a series went, in main parts.
+/// The breakdown of a series' time into main parts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AccountSummary {
     pub samples: u64,
-    /// Those of them without kernel events: all of their time is unattributed.
+    /// Samples without kernel events: all of their time is unattributed.
     pub unattributed: u64,
-    /// Kernel records that were lost, on all CPUs of the run.
+    /// Lost kernel records, on all CPUs of the run.
     pub lost: u64,
     pub cost: Fact<AccountCost>,
     pub whole: AccountBand,
-    /// Bands of percentiles, ascending, without those that no sample falls into.
+    /// Percentile bands, ascending, without empty ones.
     pub bands: Vec<AccountBand>,
 }
 
-/// The samples between two percentiles. A bucket of latencies (1.6 % wide) that lies in two bands
-/// counts in proportion.
+/// The samples between two percentiles. A latency bucket (1.6 % wide) that spans two bands counts
+/// in proportion.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AccountBand {
     pub from: f64,
     pub to: f64,
     pub count: f64,
-    /// Where its first bucket begins.
+    /// The lower edge of its first bucket.
     pub low_ns: u64,
-    /// Where its last one ends.
+    /// The upper edge of its last bucket.
     pub high_ns: u64,
-    /// Mean ns a sample of each part, by its word; parts that took nothing are left out.
+    /// Mean ns per sample of each part, by name; parts that took no time are left out.
     pub mean_ns: BTreeMap<String, f64>,
-    /// Of how many samples each part was the longest one.
+    /// For each part, the number of samples in which it was the longest.
     pub longest: BTreeMap<String, f64>,
     /// The part that took most of the time.
     pub dominant: Option<MainPart>,
@@ -338,23 +337,23 @@ pub struct AccountBand {
 pub struct WorstSample {
     /// Its latency in ns.
     pub latency: i64,
-    /// Its place in the series.
+    /// Its index in the series.
     pub seq: u64,
-    /// When it was due, ns on the series' clock.
+    /// The due time in ns on the series' clock.
     pub due: i64,
-    /// By its number in the kernel.
+    /// The CPU number of the kernel.
     pub cpu: u32,
 }
 
-/// A requirement and what became of it.
+/// A requirement with its outcome.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RequirementSummary {
     pub requirement: String,
     pub verdict: VerdictWord,
     /// The figure that was compared, in ns or as a count.
     pub figure: Option<f64>,
-    /// Samples beyond the bound, as the histogram resolves them (0.1 %); absent where the bound is
-    /// not on latencies.
+    /// Samples beyond the bound at the histogram's resolution (0.1 %); absent if the bound is not
+    /// on latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
     /// Why it is undecided or invalid.
@@ -366,17 +365,17 @@ pub struct RequirementSummary {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValiditySummary {
     pub verdict: ValidityWord,
-    /// Each proof, those of the run first, then phase by phase.
+    /// Each proof: those of the run first, then by phase.
     pub proofs: Vec<Proof>,
 }
 
-/// All proofs together.
+/// The combined result of all proofs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValidityWord {
-    /// Every proof holds, or was waived.
+    /// Every proof holds or was waived.
     Valid,
-    /// No proof fails and one cannot be known.
+    /// No proof fails, and at least one is unknown.
     Undecided,
     Invalid,
     /// The bundle holds no evidence: it is an import.
@@ -386,27 +385,27 @@ pub enum ValidityWord {
 /// One proof.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Proof {
-    /// What is to be proved.
+    /// The property to be proved.
     pub proof: ProofWord,
-    /// What it is about: `run`, a phase, `phase/series`, `phase/load`.
+    /// Its subject: `run`, a phase, `phase/series`, `phase/load`.
     pub subject: String,
     pub outcome: ProofOutcome,
-    /// What shows that, in a sentence.
+    /// The evidence, in a sentence.
     pub why: String,
 }
 
-/// What became of a proof.
+/// The outcome of a proof.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofOutcome {
-    /// The evidence shows that it was so.
+    /// The evidence shows it.
     Holds,
     /// It fails: the run is invalid.
     Fails,
-    /// It cannot be known: no requirement is met by it.
+    /// Unknown: a requirement cannot be met with it.
     Unknown,
-    /// It fails, and the experiment can do without: it states no requirement and does not insist.
-    /// Two runs of which one lacks it are not compared as equals.
+    /// It fails, but the experiment does not depend on it: it states no requirement and does not
+    /// insist. Two runs that differ in it are not compared as equals.
     Waived,
     /// The bundle does not hold the evidence.
     NotRecorded,

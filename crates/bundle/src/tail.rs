@@ -1,12 +1,12 @@
-//! What `punctual tail --json` prints: what a run shows about latencies longer than those it
-//! observed. Times are in ns; what is not known is `null`. docs/reference/tail.md describes it for
+//! The document of `punctual tail --json`: the evidence of a run about latencies longer than those
+//! it observed. Times are in ns; unknown values are `null`. docs/reference/tail.md describes it for
 //! readers in other languages.
 
 use crate::Timebase;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
-/// The name and version of this shape; additions keep it, changes raise it.
+/// The name and version of this shape. Additions keep it; changes raise it.
 pub const SCHEMA: &str = "punctual-tail/2";
 
 /// The tails of a bundle's series.
@@ -15,62 +15,61 @@ pub struct Tails {
     /// Always [`SCHEMA`].
     pub schema: String,
     pub bundle: String,
-    /// Whose time its figures are in.
+    /// The timebase of its figures.
     #[serde(default)]
     pub timebase: Timebase,
     /// The confidence of every bound and interval.
     pub confidence: f64,
     /// In the order of the bundle.
     pub series: Vec<SeriesTail>,
-    /// Warnings about all of it.
+    /// Warnings about the whole result.
     pub findings: Vec<Finding>,
 }
 
-/// What can be said of latencies longer than those of a series.
+/// The evidence about latencies longer than those of a series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesTail {
     /// `phase/series`.
     pub series: String,
     pub seen: Seen,
-    /// What a model adds, or why none is offered.
+    /// The result of the model, or why none is offered.
     pub model: Model,
-    /// Which causes make up the tail, by everything that knows it; empty where nothing was
-    /// recorded.
+    /// The causes of the tail from each source; empty without a recording.
     #[serde(default)]
     pub causes: Vec<TailCauses>,
 }
 
-/// Where causes are known from.
+/// The source of the causes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseSource {
     /// The windows around the worst samples (`punctual explain`).
     Windows,
-    /// The account that the kernel kept of every sample (`NNNN.account.json`).
+    /// The kernel's account of every sample (`NNNN.account.json`).
     Account,
 }
 
-/// The causes of the samples beyond the threshold. A sample counts for the cause that took the most
-/// of its time.
+/// The causes of the samples beyond the threshold. A sample counts for the cause that took most of
+/// its time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TailCauses {
-    /// Where they are known from.
+    /// The source of the causes.
     pub source: CauseSource,
-    /// The threshold of the model, in ns; `null` where none was found: then windows are all taken,
-    /// and of an account the longest hundredth.
+    /// The threshold of the model in ns; `null` if none was found. All windows are taken then, or
+    /// the longest hundredth of an account.
     pub threshold: Option<f64>,
-    /// Samples beyond it, known or not.
+    /// Samples beyond the threshold, of known cause or not.
     pub beyond: Option<u64>,
-    /// Those of them that the source holds.
+    /// Those that the source holds.
     pub samples: u64,
-    /// Those whose cause is known.
+    /// Those with known cause.
     pub known: u64,
     /// The causes, the most frequent first.
     pub causes: Vec<CauseShare>,
-    /// Whether one has nine tenths or more of what is known.
+    /// Whether one cause has 90 % or more of the known samples.
     pub dominant: bool,
-    /// The probability of sizes that differ so much if the cause does not matter; `null` where too
-    /// few are known, or one cause alone.
+    /// The probability of such different sizes if the cause does not matter; `null` if too few are
+    /// known, or only one cause.
     pub p: Option<f64>,
     /// Whether causes of different sizes mix; `null` as above.
     pub mixture: Option<bool>,
@@ -79,38 +78,38 @@ pub struct TailCauses {
 /// One cause of a tail.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CauseShare {
-    /// The word of `punctual explain`, or that of an account's part.
+    /// The id of the cause in `punctual explain`, or of the part in an account.
     pub cause: String,
-    /// Who, where that is known.
+    /// The culprit, if known.
     pub who: Option<String>,
     pub count: u64,
-    /// Of those whose cause is known.
+    /// The share among the samples with known cause.
     pub share: f64,
-    /// Their median in ns; of an account, to the width of its buckets.
+    /// The median in ns; of an account, to the width of its buckets.
     pub median: f64,
     pub max: f64,
 }
 
-/// What needs no model.
+/// The results that need no model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Seen {
     pub count: u64,
-    /// Samples lost: they could have been anything.
+    /// Lost samples, which may have had any latency.
     pub lost: u64,
     pub overruns: u64,
     pub duration: Option<i64>,
     pub max: Option<i64>,
-    /// One over the mean number of long samples in a burst (the extremal index); `null` where the
-    /// order of samples is not known.
+    /// The reciprocal of the mean number of long samples in a burst (the extremal index); `null` if
+    /// the order of samples is unknown.
     pub extremal_index: Option<f64>,
-    /// The effective sample size for the maximum; `null` where not known.
+    /// The effective sample size for the maximum; `null` if unknown.
     pub effective: Option<f64>,
-    /// A sample is longer than the maximum with at most this probability; with `effective`
-    /// samples, or `count` where that is not known.
+    /// The upper bound of the probability that a sample exceeds the maximum, with `effective`
+    /// samples, or `count` if that is unknown.
     pub beyond: Option<f64>,
-    /// Bursts longer than the maximum come at most once in this time.
+    /// Bursts longer than the maximum occur at most once in this time.
     pub not_more_often_than: Option<f64>,
-    /// Which quantiles the maximum bounds.
+    /// The quantiles that the maximum bounds.
     pub quantiles: Vec<QuantileBound>,
 }
 
@@ -119,26 +118,26 @@ pub struct Seen {
 pub struct QuantileBound {
     /// The percentile as text: `99.999`.
     pub percentile: String,
-    /// The independent samples that it takes.
+    /// The number of independent samples needed.
     pub needed: u64,
-    /// Whether there are as many.
+    /// Whether that many exist.
     pub bounded: bool,
 }
 
 /// The result of a model of the tail.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
-    /// Whether it is offered: every gate is open.
+    /// Whether the model is offered: every gate passed.
     pub accepted: bool,
-    /// Why not: the first gates that are shut, in words.
+    /// The reasons against it: the first failed gates, in words.
     pub refusals: Vec<String>,
-    /// Every gate that was come to.
+    /// The gates that were evaluated.
     pub gates: Vec<Gate>,
     /// The distribution of block maxima.
     pub block_maxima: Option<BlockMaxima>,
     /// The distribution of peaks over a threshold.
     pub peaks: Option<Peaks>,
-    /// Levels and how often they are exceeded; none where the model is refused.
+    /// Levels with their frequency of being exceeded; empty if the model is refused.
     pub levels: Vec<ReturnLevel>,
 }
 
@@ -149,7 +148,7 @@ pub struct Gate {
     pub id: String,
     pub what: String,
     pub open: bool,
-    /// The statistic, where there is one.
+    /// The statistic, if any.
     pub statistic: Option<f64>,
     /// Its probability if the condition holds.
     pub p: Option<f64>,
@@ -164,9 +163,9 @@ pub struct BlockMaxima {
     pub location: f64,
     /// σ in ns.
     pub scale: f64,
-    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
+    /// ξ: above 0 the tail is heavier than exponential; below 0 it is bounded.
     pub shape: f64,
-    /// The probability of so bad a fit if the distribution is right (Anderson and Darling, by
+    /// The probability of a fit this bad if the distribution is right (Anderson and Darling, by
     /// bootstrap).
     pub fit_p: f64,
 }
@@ -180,21 +179,21 @@ pub struct Peaks {
     pub peaks: u64,
     /// σ in ns.
     pub scale: f64,
-    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
+    /// ξ: above 0 the tail is heavier than exponential; below 0 it is bounded.
     pub shape: f64,
     /// As in [`BlockMaxima::fit_p`].
     pub fit_p: f64,
 }
 
-/// A latency and how often it is exceeded.
+/// A latency with its frequency of being exceeded.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ReturnLevel {
     pub period: i64,
-    /// The level by peaks over the threshold.
+    /// The level from peaks over the threshold.
     pub level: f64,
     /// The lower end of its interval.
     pub low: f64,
     pub high: f64,
-    /// The level by block maxima.
+    /// The level from block maxima.
     pub by_block_maxima: f64,
 }

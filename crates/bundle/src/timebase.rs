@@ -1,4 +1,4 @@
-//! Whose time the figures of a run are in, and what must therefore stand beside each of them.
+//! The timebase of a run's figures, and the remarks that must accompany each of them.
 
 use crate::ran_on::RanOn;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timebase {
-    /// That of the system whose figures they are.
+    /// The time of the measured system.
     #[default]
     Own,
     /// Counted in the instructions of a virtual machine.
@@ -16,27 +16,27 @@ pub enum Timebase {
     Emulated,
     /// The time of this system, in a machine on its processor.
     Guest,
-    /// Not all in the same.
+    /// Several timebases.
     Mixed,
 }
 
 impl Timebase {
-    /// The virtual machines' own, with the words that names of targets end with.
+    /// The timebases of virtual machines, with the suffixes of their target names.
     const NAMED: [(Timebase, &'static str); 3] = [
         (Timebase::Virtual, "virtual time"),
         (Timebase::Emulated, "tcg"),
         (Timebase::Guest, "kvm"),
     ];
 
-    /// That of a run on a target, or here.
+    /// The timebase of a run on a target, or of a local one without.
     pub fn of(target: Option<&RanOn>) -> Timebase {
         target
             .filter(|target| target.kind == "vm")
             .map_or(Timebase::Own, |target| Timebase::of_machine(&target.name))
     }
 
-    /// That of a virtual machine of this name. Where the name does not show it, it is at least not
-    /// real time.
+    /// The timebase of a virtual machine of this name. If the name does not show it, it is at least
+    /// not real time.
     pub fn of_machine(name: &str) -> Timebase {
         Timebase::NAMED
             .iter()
@@ -44,13 +44,13 @@ impl Timebase {
             .map_or(Timebase::Guest, |(time, _)| *time)
     }
 
-    /// That of all these together.
+    /// The common timebase.
     pub fn together(all: impl IntoIterator<Item = Timebase>) -> Timebase {
         let join = |one, other| if one == other { one } else { Timebase::Mixed };
         all.into_iter().reduce(join).unwrap_or_default()
     }
 
-    /// What names of targets end with.
+    /// The suffix of target names.
     pub fn name(self) -> &'static str {
         Timebase::NAMED.iter().find(|(time, _)| *time == self).map_or("", |(_, word)| word)
     }
@@ -66,12 +66,12 @@ impl Timebase {
         }
     }
 
-    /// A unit of it: `virtual µs`.
+    /// A unit in this timebase: `virtual µs`.
     pub fn unit(self, unit: &str) -> String {
         self.word().map_or(unit.to_owned(), |word| format!("{word} {unit}"))
     }
 
-    /// Two words for below every table and plot of a page, so that a copied part still states it.
+    /// Two words shown below every table and plot of a page, so that copied parts still state it.
     pub fn clock(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
@@ -82,7 +82,7 @@ impl Timebase {
         }
     }
 
-    /// What this means, in one line, once.
+    /// Its meaning in one line, shown once.
     pub fn mark(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
@@ -103,7 +103,7 @@ impl Timebase {
         }
     }
 
-    /// What figures in it are and what they are not, at length.
+    /// The meaning and limits of figures in it, at length.
     pub fn limit(self) -> Option<&'static str> {
         match self {
             Timebase::Own | Timebase::Mixed => None,

@@ -1,5 +1,5 @@
-//! How often an explanation is right (`punctual truth --json`): causes that were injected at known
-//! instants, and what was said of the samples that they delayed. Times are in ns.
+//! The accuracy of explanations (`punctual truth --json`): causes injected at known instants, and
+//! the explanations of the samples that they delayed. Times are in ns.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,40 +40,39 @@ fn run() -> String {
 pub struct TruthCase {
     /// Its name: `hog-3ms`.
     pub name: String,
-    /// The cause that is right; `null` where nothing is injected.
+    /// The correct cause; `null` if none is injected.
     pub cause: Option<String>,
-    /// How long it lasts each time.
+    /// Its duration per injection.
     pub length_ns: i64,
-    /// Why it did not run; everything else is zero then.
+    /// Why it did not run; all other values are then zero.
     pub skipped: Option<String>,
     pub score: TruthScore,
 }
 
-/// What was said of samples whose causes are known.
+/// The accuracy on samples of known cause.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TruthScore {
-    /// How often the cause was injected while samples were taken.
+    /// The number of injections while samples were taken.
     pub injected: u64,
     pub explained: u64,
-    /// Of these, samples that were due while the cause was at work and ended after it, and of which
-    /// at least half, and 20 µs, were its.
+    /// Samples due during an injection and ended after it, with at least half of their latency, and
+    /// 20 µs, due to it.
     pub affected: u64,
-    /// Affected samples of which the largest part was given to the right cause.
+    /// Affected samples with the largest part attributed to the correct cause.
     pub right: u64,
-    /// Affected samples of which it was given to another one, by that cause.
+    /// Affected samples with it attributed to another cause, by that cause.
     pub confused: BTreeMap<String, u64>,
-    /// Of each of these causes one sample: all of its parts, with the events that prove them.
+    /// One sample for each of these causes: all of its parts, with the events that prove them.
     #[serde(default)]
     pub examples: BTreeMap<String, String>,
-    /// Samples that were not affected, and of which the largest part was given to the injected
-    /// cause and its culprit nevertheless.
+    /// Unaffected samples with the largest part wrongly attributed to the injected cause and its
+    /// culprit.
     pub falsely_named: u64,
-    /// The time that the cause took of affected samples.
+    /// The time that the cause took from affected samples.
     pub time_ns: i64,
-    /// The sum of the differences, without their signs, between that and what was attributed to it,
-    /// over affected samples.
+    /// The sum of absolute differences between that and the attributed time, over affected samples.
     pub time_error_ns: i64,
-    /// The latencies of affected samples, and of these what was attributed to nothing.
+    /// The latencies of affected samples, and the part of them that was not attributed.
     pub latency_ns: i64,
     /// See `latency_ns`.
     pub unknown_ns: i64,
@@ -98,22 +97,22 @@ impl TruthScore {
         self.unknown_ns += other.unknown_ns;
     }
 
-    /// The share of affected samples that were given to the right cause; `None` where none was.
+    /// The share of affected samples attributed to the correct cause; `None` without any.
     pub fn recall(&self) -> Option<f64> {
         share(self.right as f64, self.affected as f64)
     }
 
-    /// The share of samples given to the cause that it had delayed.
+    /// The share of samples attributed to the injected cause that it did delay.
     pub fn precision(&self) -> Option<f64> {
         share(self.right as f64, (self.right + self.falsely_named) as f64)
     }
 
-    /// The error of the attributed time, as a share of the time.
+    /// The error of the attributed time as a share of the time.
     pub fn time_error(&self) -> Option<f64> {
         share(self.time_error_ns as f64, self.time_ns as f64)
     }
 
-    /// The share of the latencies that was attributed to nothing.
+    /// The share of the latencies that was not attributed.
     pub fn unknown(&self) -> Option<f64> {
         share(self.unknown_ns as f64, self.latency_ns as f64)
     }

@@ -1,14 +1,15 @@
-//! What `punctual tune --json` prints and its directory keeps: the effect of each setting on the
-//! asked figure. Times are in ns; what is not known is `null`. docs/tune.md describes it.
+//! The document of `punctual tune`, printed by `--json` and kept in its directory: the effect of
+//! each setting on the requested figure. Times are in ns; unknown values are `null`. See
+//! docs/tune.md.
 
 use crate::summary::VerdictWord;
 use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The name and version of this shape; additions keep it, changes raise it.
+/// The name and version of this shape. Additions keep it; changes raise it.
 pub const SCHEMA: &str = "punctual-tuning/1";
 
-/// What became of a setting, or of a set of them.
+/// The effect of a setting, or of a set of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -16,9 +17,9 @@ pub enum Answer {
     Better,
     /// The figure is larger with it.
     Worse,
-    /// The figure is the same with it, to within the stated margin.
+    /// The figure is the same within the stated margin.
     NoEffect,
-    /// The blocks that were measured show none of these.
+    /// The measured blocks show none of these.
     NotResolved,
 }
 
@@ -34,18 +35,18 @@ impl Answer {
     }
 }
 
-/// The effect on the figure, as a factor: the figure with the setting over the figure without it,
-/// so that less than 1 is better.
+/// The effect on the figure as a factor: the figure with the setting over the figure without it.
+/// Below 1 is better.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ratio {
     pub ratio: f64,
     /// Its 95 % interval.
     pub interval: [f64; 2],
-    /// The probability of an effect at least as large by chance, if there is none.
+    /// The probability of an effect at least this large by chance.
     pub p: f64,
-    /// The same, adjusted for all settings that were tested together (Holm).
+    /// The same, adjusted for all settings tested together (Holm).
     pub p_adjusted: f64,
-    /// The blocks of time from which it was computed, of both kinds together.
+    /// The number of blocks of both kinds that it is computed from.
     pub blocks: u64,
 }
 
@@ -53,67 +54,66 @@ pub struct Ratio {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedSetting {
     pub name: String,
-    /// The value that was tried, in words.
+    /// The tried value, for display.
     pub value: String,
-    /// What it may do besides what it is for: `low`, `medium`, `high`.
+    /// The risk of side effects: `low`, `medium`, `high`.
     pub risk: String,
     pub answer: Answer,
-    /// The effect; `null` where too few blocks were measured for any figure.
+    /// The effect; `null` if too few blocks were measured.
     pub effect: Option<Ratio>,
-    /// The round of screening that gave the answer, from 1; 0 where none was completed.
+    /// The screening round that gave the answer, from 1; 0 if none was completed.
     pub round: u32,
-    /// How many more blocks would resolve it; `null` where it is resolved, or where that is not
-    /// known.
+    /// How many more blocks would resolve it; `null` if it is resolved, or if that is unknown.
     pub more_blocks: Option<u64>,
-    /// How long those would take.
+    /// The time those would take.
     pub more_time: Option<Nanos>,
 }
 
-/// The set of all settings that are better, against the untouched machine, in blocks of its own.
+/// All settings that are better, as a set against the untouched machine, in separate blocks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedSet {
     pub settings: Vec<String>,
     pub answer: Answer,
-    /// The effect; `null` where too few pairs of blocks were measured.
+    /// The effect; `null` if too few pairs of blocks were measured.
     pub effect: Option<Ratio>,
     /// The figure of the untouched machine, in ns: the median of its blocks in these pairs.
     pub untouched: Option<f64>,
     /// The figure with the set, in ns.
     pub with_set: Option<f64>,
-    /// What the set costs, where that was asked.
+    /// The cost of the set, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<TunedCost>,
 }
 
-/// What the set costs: how often a command runs from begin to end, per second, in the same pairs of
+/// The cost of the set: how often per second a command runs to completion, in the same pairs of
 /// blocks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedCost {
     pub command: String,
-    /// What became of it: *worse* is fewer runs.
+    /// The outcome: *worse* is fewer runs.
     pub answer: Answer,
-    /// Runs per second with the set over those without it, so that less than 1 is a cost; `null`
-    /// where too few pairs of blocks have both.
+    /// Runs per second with the set over those without it: below 1 is a cost. `null` if too few
+    /// pairs of blocks have both.
     pub effect: Option<Ratio>,
     /// Runs per second of the untouched machine: the median of its blocks in these pairs.
     pub untouched: Option<f64>,
     /// The same with the set.
     pub with_set: Option<f64>,
-    /// Why the last block without a throughput has none; absent where all have one.
+    /// Why the last block without a throughput has none; absent if all have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Why no more was measured.
+/// Why measuring ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuningEnd {
-    /// Nothing was left to ask.
+    /// No question was left open.
     Complete,
     Time,
-    /// Too many blocks could not be used.
+    /// Too many blocks were unusable.
     BlocksFailed,
-    /// It was interrupted, or goes on: `punctual tune --resume` goes on with it.
+    /// It was interrupted or is still running: `punctual tune --resume` continues it.
     Interrupted,
 }
 
@@ -124,86 +124,86 @@ pub struct NotTried {
     pub why: String,
 }
 
-/// In how many blocks a requirement held.
+/// The number of blocks in which a requirement held.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedRequirement {
-    /// The requirement, as it was stated.
+    /// The requirement as stated.
     pub requirement: String,
     /// Blocks of the untouched machine in which it held, and all of them.
     pub untouched: [u64; 2],
-    /// The same of the blocks with the recommended set; none where none is recommended.
+    /// The same for blocks with the recommended set; zero without one.
     pub recommended: [u64; 2],
-    /// Whether it held in every block of the machine as recommended: with the set, or untouched
-    /// where none is; undecided without a block.
+    /// Whether it held in every block of the machine as recommended (with the set, or untouched
+    /// without one); undecided without a block.
     pub verdict: VerdictWord,
 }
 
-/// A block as the directory of a tuning keeps it, a line of JSON each.
+/// A block, as one line of JSON in the directory of a tuning.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct BlockRecord {
     /// Its number, from 1.
     pub number: u64,
-    /// What for: `pilot`, `screen`, `control`, `confirm`.
+    /// Its purpose: `pilot`, `screen`, `control`, `confirm`.
     pub purpose: String,
     pub on: Vec<String>,
-    /// The figure, in ns; `null` where it cannot be used.
+    /// The figure in ns; `null` if it is unusable.
     pub figure: Option<f64>,
-    /// The largest of those that the figure is the mean of, where a boot had several blocks.
+    /// The largest of the figures averaged, if a boot had several blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<f64>,
-    /// Why it cannot be used.
+    /// Why it is unusable.
     pub why: Option<String>,
-    /// Runs per second of the command that shows the cost; absent where it was not run beside this
+    /// Runs per second of the command that shows the cost; absent if it was not run beside this
     /// block, or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<f64>,
-    /// Why there are none although it was run.
+    /// Why there is no throughput although the command was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_throughput: Option<String>,
-    /// From the beginning of the tuning to the end of this block.
+    /// From the start of the tuning to the end of this block.
     pub elapsed: Nanos,
 }
 
-/// All that a tuning found.
+/// All results of a tuning.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TuningDocument {
     /// Always [`SCHEMA`].
     pub schema: String,
     pub experiment: String,
-    /// The release of the kernel; `null` where it is not known.
+    /// The kernel release; `null` if unknown.
     pub kernel: Option<String>,
-    /// The virtual machine that was booted for each block; absent where it was this machine.
+    /// The virtual machine that was booted for each block; absent if this machine was tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The figure, as `p99.9`.
     pub metric: String,
-    /// Each setting, in the order in which they were offered.
+    /// Each setting, in the order offered.
     pub settings: Vec<TunedSetting>,
-    /// The best set against the untouched machine; `null` where no setting is better.
+    /// The best set against the untouched machine; `null` if no setting is better.
     pub set: Option<TunedSet>,
-    /// The settings to keep: those of the set where it is better, else none.
+    /// The settings to keep: those of the set if it is better, else none.
     pub recommended: Vec<String>,
-    /// What was not tried, and why.
+    /// The settings not tried, with reasons.
     pub not_tried: Vec<NotTried>,
-    /// What was required of the figure; `null` where nothing was.
+    /// The requirement on the figure; `null` without one.
     pub required: Option<TunedRequirement>,
     /// The standard deviation of the logarithm of the figure between blocks of the same settings;
-    /// `null` where too few were measured.
+    /// `null` if too few were measured.
     pub spread: Option<f64>,
-    /// The smallest effect that was to be found, as a factor.
+    /// The smallest effect to be found, as a factor.
     pub smallest: f64,
     /// Effects within this factor, up or down, count as none.
     pub margin: f64,
-    /// The rate of tunings in which any setting is called better or worse although it is not.
+    /// The rate of tunings that wrongly call any setting better or worse.
     pub error_rate: f64,
-    /// Blocks that were measured and used.
+    /// Blocks measured and used.
     pub blocks: u64,
-    /// Blocks that could not be used.
+    /// Unusable blocks.
     pub failed: u64,
-    /// Blocks that were measured anew, because the controls beside them showed a drift.
+    /// Blocks measured again because the controls beside them showed a drift.
     pub repeated: u64,
     /// The time from the first block to the end of the last.
     pub elapsed: Nanos,
-    /// Why no more was measured.
+    /// Why measuring ended.
     pub ended: TuningEnd,
 }

@@ -13,7 +13,7 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// A reader over a payload; `None` where it ends too early or an integer is longer than 64 bits.
+/// A reader over a payload; `None` if it ends too early or an integer exceeds 64 bits.
 pub(crate) struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {

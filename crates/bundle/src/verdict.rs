@@ -1,26 +1,26 @@
-//! What became of what was asked of a run: one word, and every reason for it with its place.
+//! The verdict of a run: one word, and every reason for it with its place.
 //!
-//! `analyze::verdict` computes it from what the bundle holds; the end of a run stores it. Whatever
-//! shows an answer shows this.
+//! `analyze::verdict` computes it from the bundle's content and the end of a run stores it. Every
+//! display of an answer shows it.
 
 use crate::baseline::{LeapingFigure, WorseFigure, always};
 use crate::exit::{CommandEnd, Exit, ProgramEnd};
 use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
 
-/// Reasons that are kept, the gravest first; the rest is counted.
+/// The maximum number of reasons kept, the gravest first; the rest is counted.
 pub const MOST_REASONS: usize = 100;
 
 /// A word and its reasons.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Of all that was asked together; `None` where nothing was.
+    /// The combined verdict; `None` if nothing was requested.
     #[serde(rename = "verdict", default)]
     pub word: Option<VerdictWord>,
-    /// Why it is not *met*, or why the run ends as it does; the gravest first.
+    /// Why it is not *met*, or why the run ended; the gravest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
-    /// Further reasons, of which there were more than are kept.
+    /// The number of reasons beyond those kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_reasons: u64,
 }
@@ -29,13 +29,13 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Why a verdict is what it is, with its place.
+/// A reason for a verdict, with its place.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum Reason {
     /// A stated requirement is not met, undecided or invalid.
     Requirement {
-        /// `phase/series`; the phase where no series was found for it.
+        /// `phase/series`; only the phase if no series was found for it.
         place: String,
         requirement: String,
         verdict: VerdictWord,
@@ -51,13 +51,13 @@ pub enum Reason {
         /// As stated: `A->B < 100us`.
         limit: String,
         verdict: VerdictWord,
-        /// Why it is undecided or invalid, or how far it is violated.
+        /// Why it is undecided or invalid, or the extent of the violation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// A figure is worse than in the runs before.
+    /// A figure is worse than in earlier runs.
     Worse(WorseFigure),
-    /// There are too few runs before it to judge it by.
+    /// Too few earlier runs to judge.
     FewRuns {
         runs: u64,
         /// How many more are needed.
@@ -66,9 +66,9 @@ pub enum Reason {
         #[serde(default = "always")]
         required: bool,
     },
-    /// A figure is far outside of all runs before; too few such runs decide nothing.
+    /// A figure is far outside all earlier runs, in too few runs to decide.
     Leap(LeapingFigure),
-    /// It was to be held against the runs before it, and could not be.
+    /// The requested comparison with earlier runs was not possible.
     NotHeld {
         why: String,
     },
@@ -81,7 +81,7 @@ pub enum Reason {
         /// The limit, in ns; absent in an import.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<i64>,
-        /// The place of the sample in its series.
+        /// The index of the sample in its series.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seq: Option<u64>,
     },
@@ -89,14 +89,14 @@ pub enum Reason {
         part: FailedPart,
         why: String,
     },
-    /// Not everything could be written: the disk was full, a file could not be made.
+    /// Some output could not be written: the disk was full, a file could not be created.
     Unwritten {
         why: String,
     },
-    /// It was not measured as requested.
+    /// The run was not measured as requested.
     NotAsAsked {
         proof: ProofWord,
-        /// What the proof is about: `run`, a phase, `phase/series`, `phase/load`.
+        /// The subject of the proof: `run`, a phase, `phase/series`, `phase/load`.
         place: String,
         why: String,
     },
@@ -104,38 +104,38 @@ pub enum Reason {
     Unreadable {
         what: String,
     },
-    /// A bound left something out.
+    /// A bound caused omissions.
     LeftOut {
         place: String,
         left_out: LeftOut,
-        /// The requirements that could be affected.
+        /// The requirements that may be affected.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requirements: Vec<String>,
     },
-    /// A program failed, or ended before it was to.
+    /// A program failed or ended early.
     ProgramEnded(ProgramEnd),
-    /// More than a hundredth of the events of a recording was lost.
+    /// More than 1 % of the events of a recording was lost.
     EventsLost {
         lost: u64,
         of: u64,
     },
-    /// The user ended it, or something that was to end it did.
+    /// The user ended the run, or a configured end condition did.
     Interrupted {
         /// The phases that never began.
         unbegun: Vec<Unbegun>,
     },
-    /// It has no end: it was killed, the machine failed, it is still running, or the trace that it
-    /// was made of breaks off.
+    /// The end is missing: the run was killed, the machine failed, it is still running, or the
+    /// trace it was made from breaks off.
     CutOff {
         /// The phases that had not begun.
         unbegun: Vec<Unbegun>,
-        /// Where what it was made of breaks off.
+        /// Where the source breaks off.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
 }
 
-/// What failed.
+/// The failed component.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailedPart {
@@ -150,23 +150,23 @@ pub enum FailedPart {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unbegun {
     pub phase: String,
-    /// What was required in it.
+    /// Its requirements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<String>,
 }
 
-/// What a bound left out of the figures.
+/// The omissions of a bound.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// What: `threads`, `series`, `records`.
+    /// The kind: `threads`, `series`, `records`.
     pub what: LeftOutKind,
-    /// How many were kept at most.
+    /// The bound.
     pub bound: u64,
-    /// Records of them that were seen and not kept.
+    /// Records seen but not kept.
     pub records: u64,
 }
 
-/// Of what there was more than the bound.
+/// The kind of items that exceeded the bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftOutKind {
@@ -176,7 +176,7 @@ pub enum LeftOutKind {
 }
 
 impl Reason {
-    /// What it makes of a verdict; `None` where it changes none: it is said, and that is all.
+    /// The verdict that this reason causes; `None` if it is only reported.
     pub fn weight(&self) -> Option<VerdictWord> {
         let if_asked = |asked: bool| asked.then_some(VerdictWord::Undecided);
         match self {
@@ -199,20 +199,20 @@ impl Reason {
         }
     }
 
-    /// The exit code that it means by itself, and where it stands among others.
+    /// The exit code that this reason causes alone, and its rank among others.
     fn exit(&self) -> (u8, Exit) {
         match (self, self.weight()) {
             (Reason::Failed { .. }, _) => (4, Exit::Failed),
             (_, Some(VerdictWord::NotMet)) => (3, Exit::NotMet),
             (Reason::Unwritten { .. }, _) => (2, Exit::Failed),
             (_, Some(VerdictWord::Invalid | VerdictWord::Undecided)) => (1, Exit::NoEvidence),
-            // All that was measured stands.
+            // All measurements remain valid.
             (Reason::ProgramEnded(_), _) => (1, Exit::Failed),
             (_, Some(VerdictWord::Met) | None) => (0, Exit::Done),
         }
     }
 
-    /// Whether both are about the same: of two verdicts on one thing the graver one stands.
+    /// Whether both have the same subject: the graver of two verdicts is kept.
     fn is_about_same(&self, other: &Reason) -> bool {
         match (self, other) {
             (
@@ -237,8 +237,8 @@ impl Reason {
 }
 
 impl Verdict {
-    /// The verdict that these reasons make: *met* where something was asked and none of them
-    /// stands against it.
+    /// The verdict from these reasons: *met* if something was requested and no reason contradicts
+    /// it.
     pub fn of(mut reasons: Vec<Reason>, asked: bool) -> Verdict {
         let gravity = |reason: &Reason| reason.weight().map(VerdictWord::gravity);
         reasons.sort_by_key(|reason| std::cmp::Reverse((reason.exit().0, gravity(reason))));
@@ -249,8 +249,8 @@ impl Verdict {
         Verdict { word, reasons, more_reasons }
     }
 
-    /// What was stored when the run ended, and is now computed again from what can still be read.
-    /// Nothing strengthens what was stored, and its reasons stay.
+    /// Combines the stored verdict of the ended run with one computed now from what is still
+    /// readable. The stored word never becomes better, and its reasons stay.
     pub fn after(self, stored: &Verdict) -> Verdict {
         let mut reasons = self.reasons;
         for old in &stored.reasons {
@@ -268,7 +268,7 @@ impl Verdict {
         both
     }
 
-    /// The exit code: that of the gravest reason, or of the word alone.
+    /// The exit code of the gravest reason, or of the word without one.
     pub fn exit(&self) -> Exit {
         let of_reasons = self.reasons.iter().map(Reason::exit).max_by_key(|(rank, _)| *rank);
         match of_reasons {
@@ -277,9 +277,9 @@ impl Verdict {
         }
     }
 
-    /// The exit code where a command was measured or recorded: its own counts only where nothing
-    /// was asked or all is met, and only if it ended by itself. Where nothing was asked, its own
-    /// failure says more than ours, and so it does where nothing else failed.
+    /// The exit code if a command was measured or recorded. The command's own code counts only if
+    /// it ended by itself, and only if nothing was requested or everything is met. It then precedes
+    /// a failure of ours.
     pub fn exit_code(&self, command: Option<CommandEnd>) -> u8 {
         let own = command.filter(|command| command.by_itself && command.code != 0);
         match (self.exit(), self.word, own) {
@@ -291,7 +291,7 @@ impl Verdict {
         }
     }
 
-    /// Reasons that change nothing and belong to the answer: what the runs before it show.
+    /// Reasons that only inform: the comparison with earlier runs.
     pub fn remarks(&self) -> impl Iterator<Item = &Reason> {
         let is_remark = |reason: &&Reason| match reason {
             Reason::FewRuns { required, .. } => !required,
@@ -300,7 +300,7 @@ impl Verdict {
         self.reasons.iter().filter(is_remark)
     }
 
-    /// The reasons that change something: the word, or the exit code.
+    /// The reasons that affect the word or the exit code.
     pub fn against(&self) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(|reason| reason.exit().0 > 0)
     }

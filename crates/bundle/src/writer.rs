@@ -1,5 +1,4 @@
-//! Writing a bundle while the run goes on. Whatever moment the writer dies at, what was
-//! checkpointed opens.
+//! Writes a bundle during the run. Checkpointed data remain readable whenever the writer dies.
 
 use crate::account::{self, SeriesAccount};
 use crate::calibration::Calibration;
@@ -29,26 +28,27 @@ use std::path::{Path, PathBuf};
 pub struct BundleWriter {
     directory: PathBuf,
     manifest: Manifest,
-    /// Held as long as it is written: who wants to continue it sees that.
+    /// Held while the bundle is written, so that a continuing run can see it.
     _lock: Option<File>,
 }
 
-/// Space reserved for the last files of a bundle, freed when they are written: on a disk that
-/// filled up meanwhile they record that.
+/// Space reserved for the last files of a bundle and freed when they are written, so that even a
+/// full disk records its end.
 const RESERVE: &str = "reserve";
 const RESERVE_BYTES: usize = 128 << 10;
 
-/// Locks a bundle until the result is dropped; [`io::ErrorKind::WouldBlock`] while it is written.
+/// Locks a bundle until the result is dropped; [`io::ErrorKind::WouldBlock`] while it is being
+/// written.
 pub fn lock(directory: &Path) -> io::Result<File> {
     let opened = File::open(directory)?;
     flock(&opened, FlockOperation::NonBlockingLockExclusive)?;
     Ok(opened)
 }
 
-/// Removes what a writer left that was killed before its first file: a directory with nothing in
-/// it, or with a part of that file. Whether it did.
+/// Removes the directory of a writer killed before its first file: empty, or with a part of that
+/// file. Returns whether it did.
 pub fn remove_unbegun(directory: &Path) -> bool {
-    // Of a writer that is at work it is not the time.
+    // A writer is at work.
     let Ok(_lock) = lock(directory) else { return false };
     let Ok(entries) = fs::read_dir(directory) else { return false };
     let names: Vec<_> = entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
@@ -61,7 +61,7 @@ pub fn remove_unbegun(directory: &Path) -> bool {
 }
 
 impl BundleWriter {
-    /// Makes the directory, which must not exist, and writes its manifest.
+    /// Creates the directory, which must not exist, and writes its manifest.
     pub fn create(
         directory: &Path,
         experiment: &str,
@@ -70,7 +70,7 @@ impl BundleWriter {
         BundleWriter::create_at(directory, experiment, origin, jiff::Timestamp::now())
     }
 
-    /// As [`BundleWriter::create`], of a run that began at another time (an import).
+    /// As [`BundleWriter::create`], for a run that began at another time (an import).
     pub fn create_at(
         directory: &Path,
         experiment: &str,
@@ -102,13 +102,13 @@ impl BundleWriter {
             unwritten: Vec::new(),
             verdict: None,
         };
-        // Where a file system has no locks, it is written without.
+        // On a file system without locks, writes without one.
         let _lock = lock(directory).ok();
         let writer = BundleWriter { directory: directory.to_owned(), manifest, _lock };
         let begun = writer
             .write_manifest()
             .and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
-        // A directory without a manifest would block the next run, and hold nothing.
+        // A directory without a manifest is empty and would block the next run.
         begun.inspect_err(|_| drop(fs::remove_dir_all(directory)))?;
         Ok(writer)
     }
@@ -129,51 +129,51 @@ impl BundleWriter {
         self.member("bundle.json").replace_json_durably(&self.manifest)
     }
 
-    /// Says where the run took place, where that is not here.
+    /// Sets the target of the run.
     pub fn set_target(&mut self, target: RanOn) -> Result<(), BundleError> {
         self.manifest.target = Some(target);
         self.write_manifest()
     }
 
-    /// Names the system that is measured.
+    /// Sets the name of the measured system.
     pub fn set_machine(&mut self, name: String) -> Result<(), BundleError> {
         self.manifest.machine = Some(name).filter(|name| !name.is_empty());
         self.write_manifest()
     }
 
-    /// What became of the limits on its recording, each under the name of what it limits; written
-    /// with the end.
+    /// Sets the outcome of each interval limit of the recording, by the name of the limited
+    /// interval; written with the end.
     pub fn set_limits(&mut self, limits: Vec<(String, LimitSummary)>) {
         self.manifest.limits = Some(limits);
     }
 
-    /// The samples that punctual itself delayed; written with the end.
+    /// Sets the samples delayed by punctual itself; written with the end.
     pub fn set_observed(&mut self, observed: Vec<ObservedSeries>) {
         self.manifest.observed = observed;
     }
 
-    /// How the command ended; written with the end.
+    /// Sets how the command ended; written with the end.
     pub fn set_command(&mut self, command: Option<CommandEnd>) {
         self.manifest.command = command;
     }
 
-    /// What could not be written; written with the end.
+    /// Adds output that could not be written; written with the end.
     pub fn add_unwritten(&mut self, what: impl IntoIterator<Item = String>) {
         self.manifest.unwritten.extend(what);
     }
 
-    /// How it ended; written with the end.
+    /// Sets how the run ended; written with the end.
     pub fn set_ending(&mut self, ending: Ending) {
         self.manifest.ending = Some(ending);
     }
 
-    /// Says when nothing was measured before it.
+    /// Sets the gap without measurement before it.
     pub fn set_gap(&mut self, gap: Gap) -> Result<(), BundleError> {
         self.manifest.gaps = vec![gap];
         self.write_manifest()
     }
 
-    /// Says what recording does to what is measured, or why that is not known.
+    /// Sets the overhead of recording on the measurement, or why it is unknown.
     pub fn set_calibration(&mut self, calibration: Fact<Calibration>) -> Result<(), BundleError> {
         self.manifest.calibration = calibration;
         self.write_manifest()
@@ -190,7 +190,7 @@ impl BundleWriter {
         self.write_manifest()
     }
 
-    /// Keeps what was published of the experiment.
+    /// Keeps the published results of the experiment.
     pub fn write_published(&mut self, published: &Published) -> Result<(), BundleError> {
         self.manifest.published = Some(published.clone());
         self.write_manifest()
@@ -201,7 +201,7 @@ impl BundleWriter {
         self.member(PLAN).replace(toml.as_bytes())
     }
 
-    /// What the plan asks for, as whoever opens the bundle later reads it.
+    /// Returns the requests of the plan, as a later reader of the bundle sees them.
     pub fn planned(&self) -> Result<Planned, BundleError> {
         Planned::read(&self.member(PLAN))
     }
@@ -215,7 +215,7 @@ impl BundleWriter {
         self.member(name).with_extension("json").replace_json(document)
     }
 
-    /// Reads such a document back; `Ok(None)` where there is none.
+    /// Reads such a document back; `Ok(None)` without one.
     pub fn document<T: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -228,7 +228,7 @@ impl BundleWriter {
         self.member("findings.json").replace_json(&findings)
     }
 
-    /// Begins phase number `index`, or renews its description.
+    /// Begins phase number `index`, or updates its description.
     pub fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Result<(), BundleError> {
         self.member("phases").create_directory()?;
         let directory = self.phase_directory(index);
@@ -240,8 +240,7 @@ impl BundleWriter {
         self.member("phases").join(format!("{index:03}"))
     }
 
-    /// Begins series number `series` of a phase that was begun; at most `keep` samples go into its
-    /// log.
+    /// Begins series number `series` of a phase that began; its log takes at most `keep` samples.
     pub fn series(
         &self,
         phase: usize,
@@ -274,10 +273,10 @@ impl BundleWriter {
         })
     }
 
-    /// Ends the bundle: the last findings, the figures, and how it ended. Everything is on the disk
-    /// afterwards.
+    /// Ends the bundle: writes the final findings, the figures and the ending, and syncs everything
+    /// to disk.
     pub fn finish(mut self, summary: &Summary, ending: Ending) -> Result<(), BundleError> {
-        // Whatever becomes of it, space is needed now.
+        // The space is needed now, even if this fails.
         let _ = self.member(RESERVE).remove();
         self.write_findings(&summary.findings)?;
         self.member("summary.json").replace_json(summary)?;
@@ -296,7 +295,7 @@ pub struct SeriesWriter {
     slots: Slots,
     log_member: Member,
     log: File,
-    /// Of whatever is being written.
+    /// The encoded data of the current write.
     buffer: Vec<u8>,
     /// Called where all is ready that the next system call writes.
     before_writing: fn(),
@@ -305,13 +304,13 @@ pub struct SeriesWriter {
     keep: u64,
     old_log_member: Member,
     lines_member: Member,
-    /// The long plot, of a run for weeks.
+    /// The long plot, in a run for weeks.
     lines: Option<Lines>,
-    /// Samples in the older log.
+    /// The number of samples in the older log.
     kept_before: u64,
 }
 
-/// Appends whole blocks to a file of so many bytes, and empties the buffer.
+/// Appends whole blocks to a file of `bytes` bytes, and empties the buffer.
 fn append(
     file: &mut File,
     bytes: &mut u64,
@@ -320,7 +319,7 @@ fn append(
 ) -> io::Result<()> {
     let written = file.write_all(buffer).and_then(|()| end(file));
     if written.is_err() {
-        // What was written in part must not stand before whole blocks that come later.
+        // A partial write must not precede later whole blocks.
         let _ = file.set_len(*bytes);
         let _ = io::Seek::seek(file, io::SeekFrom::Start(*bytes));
     } else {
@@ -330,11 +329,11 @@ fn append(
     written
 }
 
-/// What a series for weeks has beside others.
+/// The additional state of a series for weeks.
 struct Lines {
     file: File,
     bytes: u64,
-    /// How large the log may become before it takes the place of the older one.
+    /// The size at which the log replaces the older one.
     log_limit: u64,
 }
 
@@ -344,7 +343,7 @@ impl SeriesWriter {
         self.before_writing = wait;
     }
 
-    /// Appends samples to the log while the bound allows it; the statistics are the caller's.
+    /// Appends samples to the log within its bound; the caller keeps the statistics.
     pub fn append(&mut self, samples: &[Sample]) -> Result<(), BundleError> {
         let room = self.keep.saturating_sub(self.kept).min(samples.len() as u64) as usize;
         log::encode_samples(&mut self.buffer, &samples[..room]);
@@ -359,8 +358,8 @@ impl SeriesWriter {
         self.flush()
     }
 
-    /// From now on the log has a bound, above which it becomes the older log and takes that one's
-    /// place; lines are kept for good.
+    /// Bounds the log from now on: a full log becomes the older log and replaces that; lines are
+    /// kept permanently.
     pub fn rotate(&mut self, log_limit: u64) -> Result<(), BundleError> {
         let mut file = self.lines_member.create_new()?;
         file.write_all(log::MAGIC).map_err(BundleError::io("write", self.lines_member.path()))?;
@@ -368,7 +367,7 @@ impl SeriesWriter {
         Ok(())
     }
 
-    /// Appends a line of the long plot; it is on the disk afterwards.
+    /// Appends a line of the long plot and syncs it to disk.
     pub fn append_line(&mut self, line: &Line) -> Result<(), BundleError> {
         let Some(lines) = &mut self.lines else { return Ok(()) };
         lines::encode(&mut self.buffer, line);
@@ -378,7 +377,6 @@ impl SeriesWriter {
             .map_err(BundleError::io("write", self.lines_member.path()))
     }
 
-    /// Begins a new log where this one is as large as it may become.
     fn rotate_if_full(&mut self) -> Result<(), BundleError> {
         if self.lines.as_ref().is_none_or(|lines| self.log_bytes < lines.log_limit) {
             return Ok(());
@@ -401,7 +399,7 @@ impl SeriesWriter {
             .map_err(BundleError::io("write", self.log_member.path()))
     }
 
-    /// Samples in the log so far, and in the older one.
+    /// The number of samples in the log and in the older one.
     pub fn kept(&self) -> u64 {
         self.kept_before + self.kept
     }
@@ -411,7 +409,7 @@ impl SeriesWriter {
         self.log_bytes
     }
 
-    /// Saves the statistics as they are now: what a reader finds when the writer dies.
+    /// Saves the current statistics, which a reader finds if the writer dies.
     pub fn checkpoint(&mut self, state: &State) -> Result<(), BundleError> {
         let place = self.slots.next(state, &mut self.buffer);
         let path = self.checkpoint_member.path();
@@ -432,12 +430,12 @@ impl SeriesWriter {
         Ok(())
     }
 
-    /// Saves where the time of its samples went, as far as that is known now.
+    /// Saves the current breakdown of its samples' time.
     pub fn write_account(&self, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
         account::write(&self.account_member, account)
     }
 
-    /// Writes the statistics for good; checkpoints have done their work.
+    /// Writes the final statistics; checkpoints are obsolete then.
     pub fn finish(&mut self, state: &State) -> Result<(), BundleError> {
         self.state_member.replace_with(|out| state.write(out))?;
         match self.checkpoint.take() {

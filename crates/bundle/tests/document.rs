@@ -1,4 +1,4 @@
-//! docs/reference/bundle.md is true: the decoders that it prints read what punctual wrote.
+//! Checks docs/reference/bundle.md: the decoders printed there read what punctual wrote.
 
 use punctual_bundle::state::State;
 use punctual_bundle::{Bundle, BundleWriter, Series};
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The program of the document that defines `function`, with a line behind it that uses it.
+/// The program in the document that defines `function`, followed by a line that uses it.
 fn program(function: &str, used: &str) -> String {
     let document = std::fs::read_to_string(root().join("docs/reference/bundle.md")).unwrap();
     let mut programs =
@@ -20,7 +20,7 @@ fn program(function: &str, used: &str) -> String {
     format!("{code}\n{used}")
 }
 
-/// What a program of the document prints; `None`, with a message, where there is no Python.
+/// The output of a program in the document; `None`, with a message, without Python.
 fn printed(function: &str, used: &str) -> Option<String> {
     let Ok(output) = Command::new("python3").args(["-c", &program(function, used)]).output() else {
         println!("SKIPPED: python3 is not installed");
@@ -65,7 +65,7 @@ fn the_decoder_of_the_document_reads_every_log() {
     }
 }
 
-/// The state as JSON, as Python prints it and as punctual writes it.
+/// Compares the state as JSON, as printed by Python and by punctual.
 fn compare(checkpoint: &Path, state: &State) {
     let used = format!("import json\nprint(json.dumps(read_checkpoint({})))", quoted(checkpoint));
     let Some(printed) = printed("read_checkpoint", &used) else { return };
@@ -82,8 +82,8 @@ fn the_decoder_of_the_document_reads_checkpoints() {
     let bundle = Bundle::open(&directory).unwrap();
     compare(&directory.join("phases/001/0000.checkpoint"), &bundle.phases[1].series[0].state);
 
-    // With all that a state can hold: the series of a whole run, saved as a checkpoint, before and
-    // after they outgrow their slots.
+    // With everything that a state can hold: the series of a whole run, saved as a checkpoint,
+    // before and after they outgrow their slots.
     let place = tempfile::tempdir().unwrap();
     let lossy = Bundle::open(&root().join("fixtures/bundles/lossy")).unwrap();
     let writer = BundleWriter::create(&place.path().join("b"), "x", "run").unwrap();

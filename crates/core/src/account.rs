@@ -1,5 +1,5 @@
-//! The time of every sample, divided by cause: what the accounting in the kernel counts over a
-//! whole distribution.
+//! The time of every sample, divided by cause: the kernel-side accounting over a whole
+//! distribution.
 
 use crate::{CauseKind, Nanos};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 macro_rules! main_parts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A main part of a latency. Those of one sample are disjoint, and add up to its latency.
+        /// A main part of a latency. The parts of a sample are disjoint and add up to its latency.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[derive(Serialize, Deserialize)]
         #[serde(try_from = "String", into = "&str")]
@@ -16,10 +16,10 @@ macro_rules! main_parts {
         }
 
         impl MainPart {
-            /// All of them, in the order in which they are stacked and listed.
+            /// All parts, in the order of stacking and listing.
             pub const ALL: &[MainPart] = &[$(MainPart::$name,)*];
 
-            /// The cause that took the time.
+            /// The cause of this part.
             pub fn cause(self) -> CauseKind {
                 match self { $(MainPart::$name => CauseKind::$name,)* }
             }
@@ -30,21 +30,21 @@ macro_rules! main_parts {
 main_parts! {
     /// The timer interrupt was delayed although a task ran.
     TimerIrqDelay,
-    /// The kernel let the timer expire later, within the slack of the thread.
+    /// The kernel deferred the timer within the slack of the thread.
     TimerSlack,
-    /// Interrupt handlers, the timer's own among them.
+    /// Interrupt handlers, including the timer's own.
     Irq,
     /// Deferred work of interrupts ran on the CPU of the thread.
     Softirq,
-    /// The CPU was idle and had to leave its idle state and switch.
+    /// The CPU was idle and had to exit from its idle state and switch.
     IdleExit,
     /// The thread had the higher priority, and the running task was not preempted.
     NonPreemptible,
     /// A task of higher real-time priority ran.
     Preempted,
-    /// The scheduler chose a task of lower priority: RT throttling, or the quota of a cgroup.
+    /// The scheduler selected a task of lower priority: RT throttling, or the quota of a cgroup.
     Throttled,
-    /// A task of the same priority ran, or one of the time-sharing policies.
+    /// A task of the same priority ran, or one with a time-sharing policy.
     Runqueue,
     /// The CPU was within the context switch to the thread.
     Switch,
@@ -56,13 +56,13 @@ main_parts! {
     PageFault,
     /// The thread reclaimed memory.
     Reclaim,
-    /// What the thread waited for did not come in time.
+    /// The awaited event did not come in time.
     Timeout,
     /// The thread was stopped.
     Stopped,
-    /// The thread waited for something else before the sample ended.
+    /// The thread waited for something else before the end of the sample.
     Waiting,
-    /// The cycle before had not ended at the release.
+    /// The previous cycle had not ended at the release.
     Overrun,
     /// The thread itself ran in a system call.
     SystemCall,
@@ -106,15 +106,15 @@ impl TryFrom<String> for MainPart {
     }
 }
 
-/// How many there are.
+/// The number of parts.
 pub const MAIN_PARTS: usize = MainPart::ALL.len();
 
-/// The latency of one sample in its main parts; their sum is the latency.
+/// The latency of one sample divided into main parts, whose sum it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Split([u64; MAIN_PARTS]);
 
 impl Split {
-    /// Adds time to a part; none is taken away.
+    /// Adds time to a part; negative time is ignored.
     pub fn add(&mut self, part: MainPart, span: Nanos) {
         let sum = &mut self.0[part as usize];
         *sum = sum.saturating_add(span.ns().max(0) as u64);
@@ -128,7 +128,7 @@ impl Split {
         let sum = self.0.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
         Nanos(i64::try_from(sum).unwrap_or(i64::MAX))
     }
-    /// The longest part; the first of equals. `None` where all are zero.
+    /// The longest part; the first of equal ones. `None` if all are zero.
     pub fn longest(&self) -> Option<MainPart> {
         let mut longest = None;
         for part in MainPart::ALL {
@@ -138,12 +138,12 @@ impl Split {
         }
         longest
     }
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Split) -> Split {
         Split(std::array::from_fn(|part| self.0[part].saturating_add(other.0[part])))
     }
-    /// Takes so much away: of this part, and where it is too short of the others in their order.
+    /// Subtracts a time: from this part and, if it is too short, from the others in order.
     pub fn take(&mut self, first: MainPart, span: Nanos) {
         let mut left = span.ns().max(0) as u64;
         for part in std::iter::once(first).chain(MainPart::ALL.iter().copied()) {
@@ -152,7 +152,7 @@ impl Split {
             left -= less;
         }
     }
-    /// Calls so much of these parts, in their order, another; what is left of it.
+    /// Moves a time from these parts, in order, to another; returns the rest.
     pub fn give(&mut self, from: &[MainPart], to: MainPart, span: Nanos) -> Nanos {
         let mut left = span.ns().max(0) as u64;
         for part in from {
@@ -163,36 +163,36 @@ impl Split {
         }
         Nanos(left as i64)
     }
-    /// Calls everything that one part has another: evidence came later.
+    /// Moves all time of one part to another, due to later evidence.
     pub fn rename(&mut self, from: MainPart, to: MainPart) {
         let span = std::mem::take(&mut self.0[from as usize]);
         self.0[to as usize] += span;
     }
 }
 
-/// The samples whose latency fell into one bucket.
+/// The samples in one bucket of latencies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AccountBucket {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
     /// The ns of each part over all of them, by [`MainPart::ALL`].
     pub parts: [u64; MAIN_PARTS],
-    /// Of how many samples each part was the longest.
+    /// For each part, the number of samples in which it was the longest.
     pub longest: [u64; MAIN_PARTS],
 }
 
-/// The samples of a series, split: by latency, and in each bucket of latencies by part. Its size is
-/// bounded by the width of buckets.
+/// The breakdown of a series' samples: by latency bucket, and by part within it. The width of the
+/// buckets limits its size.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     buckets: BTreeMap<u64, AccountBucket>,
 }
 
-/// A bucket is this part of an octave wide: 1.6 % of its latency at most.
+/// The number of buckets per octave: each is at most 1.6 % of its latency wide.
 const STEPS: u64 = 64;
 
 impl Account {
-    /// Counts a sample. Nothing is counted for one that came early.
+    /// Counts a sample, unless it was early.
     pub fn record(&mut self, split: &Split) {
         let bucket = self.buckets.entry(Account::lower_edge(split.sum())).or_default();
         bucket.count += 1;
@@ -202,28 +202,28 @@ impl Account {
         }
     }
 
-    /// The lower edge in ns of the bucket that holds a latency.
+    /// The lower edge in ns of the bucket that contains a latency.
     pub fn lower_edge(latency: Nanos) -> u64 {
         let ns = latency.ns().max(0) as u64;
         ns & !(Account::width(ns) - 1)
     }
 
-    /// How wide the bucket is that holds a latency, in ns.
+    /// The width in ns of the bucket that contains a latency.
     pub fn width(ns: u64) -> u64 {
         (ns.checked_ilog2().map_or(1, |log| 1 << log) / STEPS).max(1)
     }
 
-    /// The buckets that are not empty, by their lower edge in ns, ascending.
+    /// The non-empty buckets with their lower edge in ns, ascending.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, &AccountBucket)> {
         self.buckets.iter().map(|(edge, bucket)| (*edge, bucket))
     }
 
-    /// Puts a bucket back that was saved.
+    /// Restores a saved bucket.
     pub fn restore(&mut self, lower_edge: u64, bucket: AccountBucket) {
         self.buckets.insert(lower_edge, bucket);
     }
 
-    /// Adds the samples of another one.
+    /// Adds the samples of another account.
     pub fn add(&mut self, other: &Account) {
         let add = |sums: &mut [u64; MAIN_PARTS], more: &[u64; MAIN_PARTS]| {
             sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
@@ -245,22 +245,21 @@ impl Account {
         sums
     }
 
-    /// How many samples were counted.
+    /// The number of counted samples.
     pub fn count(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.count).sum()
     }
 }
 
-/// What the programs of the accounting take of the CPU for one sample of a thread that sleeps on an
-/// otherwise quiet CPU, as the kernel counts the run time of BPF programs: two readings of the
-/// clock are in each run.
+/// The CPU time of the accounting programs per sample of a thread that sleeps on an otherwise quiet
+/// CPU, by the kernel's run time of BPF programs; each run includes two clock readings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AccountCost {
-    /// All programs that ran on any CPU watched, for one sample.
+    /// The time of all programs on any watched CPU, per sample.
     pub per_sample: Nanos,
-    /// How often programs ran, for one sample.
+    /// The number of program runs per sample.
     pub runs_per_sample: u64,
-    /// Samples that this is the mean of.
+    /// The number of samples averaged.
     pub samples: u64,
 }
 

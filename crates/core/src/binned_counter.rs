@@ -1,19 +1,19 @@
-//! Counting samples in the thread that measures them: for loops so fast that a ring would be their
-//! main work.
+//! Counts samples in the measuring thread: for loops so fast that a ring would be most of their
+//! work.
 //!
-//! A [`BinnedCounter`] is memory that is there before the first sample; recording is some
-//! additions. Whoever owns the series merges it with [`SeriesData::absorb`], which leaves the same
-//! statistics as [`SeriesData::record`] of each sample.
+//! A [`BinnedCounter`] is allocated before the first sample; recording takes a few additions. The
+//! owner of the series merges it with [`SeriesData::absorb`], with the same statistics as from
+//! [`SeriesData::record`] of each sample.
 
 use crate::series::{HDR_DIGITS, HDR_MAX, WORST_KEPT, record_hdr};
 use crate::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};
 
-/// Values below this have a bucket each: `2 · 10^HDR_DIGITS` rounded up to a power of two
+/// The values below this have a bucket each: `2 · 10^HDR_DIGITS` rounded up to a power of two
 /// (HdrHistogram's sub-bucket count).
 const UNIT_BUCKETS: u64 = 2_048;
 const HALF: usize = UNIT_BUCKETS as usize / 2;
 const _: () = assert!(HDR_DIGITS == 3);
-/// Beyond values below [`UNIT_BUCKETS`], each power of two up to [`HDR_MAX`] takes half as many.
+/// Above [`UNIT_BUCKETS`], each power of two up to [`HDR_MAX`] takes half as many buckets.
 const BUCKETS: usize = bucket(HDR_MAX) + 1;
 
 /// The bucket of a value: HdrHistogram's layout.
@@ -23,7 +23,7 @@ const fn bucket(value: u64) -> usize {
     (shift as usize) * HALF + (value >> shift) as usize
 }
 
-/// The least value of a bucket.
+/// The smallest value of a bucket.
 const fn edge(bucket: usize) -> u64 {
     if bucket < UNIT_BUCKETS as usize {
         return bucket as u64;
@@ -32,20 +32,20 @@ const fn edge(bucket: usize) -> u64 {
     ((bucket - shift * HALF) as u64) << shift
 }
 
-/// Samples of one series, counted. Single-threaded; sharing it is up to the caller.
+/// Counted samples of one series. Single-threaded; sharing is up to the caller.
 ///
-/// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from
-/// those counts, exactly.
+/// Latencies below 2,048 ns are only counted: all their statistics follow exactly from those
+/// counts.
 #[derive(Debug)]
 pub struct BinnedCounter {
-    /// How many samples took 0, 1, 2, … ns.
+    /// The numbers of samples of 0, 1, 2, … ns.
     units: [u64; UNIT_BUCKETS as usize],
-    /// The others, in HdrHistogram's layout.
+    /// The other samples, in HdrHistogram's layout.
     whole: Box<[u64]>,
-    /// The others in the requested range.
+    /// The other samples in the requested range.
     exact: Box<[u64]>,
     resolution: u64,
-    /// What follows is of the others alone.
+    /// The following fields cover only the other samples.
     above: u64,
     below: u64,
     count: u64,
@@ -53,26 +53,26 @@ pub struct BinnedCounter {
     max: i64,
     sum: i64,
     sum_squares: u128,
-    /// Buckets that are not empty lie below these.
+    /// The upper bounds of non-empty buckets.
     whole_used: usize,
     exact_used: usize,
-    /// The worst of all, in no order, and the least latency among them once they are
+    /// The worst samples, unordered, and the smallest latency among them once they are
     /// [`WORST_KEPT`].
     worst: Vec<Sample>,
     bar: i64,
-    /// When the first sample of all began; `i64::MIN` before.
+    /// The start of the first sample; `i64::MIN` before it.
     first: i64,
-    /// Periods that passed without a sample, and in which samples: the first of these.
+    /// Periods without a sample, and the first samples during which they passed.
     missed: u64,
     late: Vec<(Nanos, u64)>,
 }
 
-/// Samples in which periods passed that are kept until the counter is emptied. Of further ones the
-/// periods are counted, and not in the corrected view.
+/// The maximum number of samples with missed periods kept until the counter is emptied. The missed
+/// periods of further ones are counted, but not in the corrected view.
 const LATE_KEPT: usize = 1_024;
 
 impl BinnedCounter {
-    /// An empty one, all of its memory touched.
+    /// An empty counter, with all of its memory touched.
     pub fn new(shape: SeriesShape) -> BinnedCounter {
         let resolution = shape.resolution.ns().max(1) as u64;
         let bins = (shape.range.ns().max(0) as u64 / resolution) as usize + 1;
@@ -103,7 +103,7 @@ impl BinnedCounter {
         }
     }
 
-    /// Counts a sample. No allocation; for a latency below 2,048 ns an addition and two
+    /// Counts a sample without allocation; a latency below 2,048 ns takes an addition and two
     /// comparisons.
     #[inline(always)]
     pub fn record(&mut self, seq: u64, begin: i64, end: i64, cpu: u32) {
@@ -121,7 +121,7 @@ impl BinnedCounter {
         }
     }
 
-    /// Counts periods that passed without a sample during a sample of this latency.
+    /// Counts periods without a sample during a sample of this latency.
     #[cold]
     #[inline(never)]
     pub fn miss(&mut self, latency: i64, missed: u64) {
@@ -131,7 +131,7 @@ impl BinnedCounter {
         }
     }
 
-    /// A latency that is long, or negative.
+    /// Counts a long or negative latency.
     #[inline(never)]
     fn record_other(&mut self, latency: i64) {
         let place = bucket((latency.max(0) as u64).min(HDR_MAX));
@@ -146,7 +146,7 @@ impl BinnedCounter {
             self.below += 1;
             return;
         }
-        // Not of the value: latencies above the largest bucket are beyond every range.
+        // Not by the HDR value: latencies above the largest bucket are beyond every range.
         let bin = usize::try_from(latency as u64 / self.resolution).unwrap_or(usize::MAX);
         match self.exact.get_mut(bin) {
             Some(count) => {
@@ -157,7 +157,7 @@ impl BinnedCounter {
         }
     }
 
-    /// Puts one among the worst. Seldom: the bar rises with every one kept.
+    /// Adds a sample to the worst. Rare, as the threshold rises with each.
     #[cold]
     #[inline(never)]
     fn keep(&mut self, sample: Sample) {
@@ -182,13 +182,13 @@ impl BinnedCounter {
             .map(|(latency, n)| (latency as i64, *n))
     }
 
-    /// How many samples it holds.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.units.iter().sum::<u64>() + self.count
     }
 
-    /// When its first sample began, the least and largest latency and the sum of all; `None`
-    /// without samples.
+    /// The start of the first sample, the smallest and largest latency, and the sum; `None` without
+    /// samples.
     pub fn extent(&self) -> Option<(ClockNs, Nanos, Nanos, Nanos)> {
         let min = self.short().next().map_or(self.min, |(latency, _)| latency.min(self.min));
         let max = self.short().next_back().map_or(self.max, |(latency, _)| latency.max(self.max));
@@ -203,17 +203,17 @@ impl BinnedCounter {
         ))
     }
 
-    /// The worst since it was emptied, in no order.
+    /// The worst samples since it was emptied, unordered.
     pub fn worst(&self) -> &[Sample] {
         &self.worst
     }
 
-    /// The memory of its counts, to be locked.
+    /// The memory of its counts, for locking.
     pub fn memory(&self) -> [&[u64]; 3] {
         [&self.units[..], &self.whole, &self.exact]
     }
 
-    /// Empties it. Touches only what was used.
+    /// Empties it, touching only used memory.
     pub fn clear(&mut self) {
         self.units.fill(0);
         self.whole[..self.whole_used].fill(0);

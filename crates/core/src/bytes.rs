@@ -37,8 +37,8 @@ impl Bytes {
     }
 }
 
-/// The size in the largest binary unit that holds it exactly: `4KiB`, `1000B`. [`FromStr`] reads it
-/// back.
+/// The size in the largest binary unit that holds it exactly: `4KiB`, `1000B`. [`FromStr`] parses
+/// it.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = UNITS[..4]
@@ -53,10 +53,10 @@ impl fmt::Display for Bytes {
 /// Why a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BytesError {
-    /// No whole number in front.
+    /// No leading whole number.
     #[error("`{0}` is not a size: write a whole number and a unit, like `4KiB`")]
     NotANumber(String),
-    /// Behind the number stands none of the units.
+    /// An unknown unit after the number.
     #[error("`{0}` is not a unit of size: B, KiB, MiB, GiB, kB, MB or GB")]
     UnknownUnit(String),
     /// Beyond 64 bits.
@@ -67,7 +67,7 @@ pub enum BytesError {
 impl FromStr for Bytes {
     type Err = BytesError;
 
-    /// Reads `4KiB`, `40 B`, `16MiB`, or a bare number of bytes.
+    /// Parses `4KiB`, `40 B`, `16MiB`, or a bare number of bytes.
     fn from_str(text: &str) -> Result<Bytes, BytesError> {
         let text = text.trim();
         let short = || text.chars().take(40).collect::<String>();

@@ -1,7 +1,7 @@
-//! The causes of latency: one definition of each, for terminal, page, JSON, glossary and
+//! The causes of latency: a single definition of each for terminal, page, JSON, glossary and
 //! laboratory.
 //!
-//! docs/reference/glossary.md holds a table that is generated from this file.
+//! The table in docs/reference/glossary.md is generated from this file.
 
 macro_rules! causes {
     ($(
@@ -15,7 +15,7 @@ macro_rules! causes {
             source: $source:literal,
         }
     )*) => {
-        /// What took the time of a sample, or of a part of it.
+        /// The cause of a sample's time, or of a part of it.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum CauseKind {
             $($(#[$doc])* $name,)*
@@ -37,16 +37,16 @@ macro_rules! causes {
             pub fn meaning(self) -> &'static str {
                 match self { $(CauseKind::$name => $meaning,)* }
             }
-            /// What to do about it where no more is known, in one or two sentences: the table of
-            /// remedies (docs/reference/remedies.md) has what fits more evidence.
+            /// Advice without further evidence, in one or two sentences. The table of remedies
+            /// (docs/reference/remedies.md) has advice that considers more evidence.
             pub fn advice(self) -> &'static str {
                 match self { $(CauseKind::$name => $advice,)* }
             }
-            /// The rules of `punctual check` whose fix removes it, the most specific first.
+            /// The rules of `punctual check` whose fix removes the cause, the most specific first.
             pub fn rules(self) -> &'static [&'static str] {
                 match self { $(CauseKind::$name => &[$($rule,)*],)* }
             }
-            /// Where the field defines the term.
+            /// The source of the term's definition.
             pub fn source(self) -> &'static str {
                 match self { $(CauseKind::$name => $source,)* }
             }
@@ -122,7 +122,7 @@ causes! {
         rules: ["idle-states", "governor"],
         source: "Documentation/admin-guide/pm/cpuidle.rst",
     }
-    /// The wake-up had begun, and the thread was not yet on a runqueue.
+    /// The wake-up had begun, and the thread was not yet enqueued.
     Wakeup {
         id: "wakeup",
         words: "wake-up in progress",
@@ -262,7 +262,7 @@ causes! {
         rules: [],
         source: "include/trace/events/sched.h (prev_state of sched_switch)",
     }
-    /// What the thread waited for did not come in time.
+    /// The awaited event did not come in time.
     Timeout {
         id: "timeout",
         words: "timeout of a wait",
@@ -283,7 +283,7 @@ causes! {
         rules: [],
         source: "signal(7), ptrace(2), Documentation/admin-guide/cgroup-v2.rst (cgroup.freeze)",
     }
-    /// The cycle before had not ended.
+    /// The previous cycle had not ended.
     Overrun {
         id: "overrun",
         words: "previous cycle not ended",

@@ -1,4 +1,4 @@
-//! Sets of CPUs, read and written as the kernel does: lists (`0-2,4`) and hexadecimal masks (`0x8`,
+//! Sets of CPUs in the kernel's notations: lists (`0-2,4`) and hexadecimal masks (`0x8`,
 //! `ff,ffffffff`).
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub const MAX_CPUS: usize = 8192;
 #[derive(Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet {
-    /// One bit a CPU, lowest first, without trailing zero words: equal sets are equal vectors.
+    /// One bit per CPU, lowest first, without trailing zero words: equal sets are equal vectors.
     words: Vec<u64>,
 }
 
@@ -23,10 +23,10 @@ pub enum CpuSetError {
     /// A part of a list that is not a number or a range.
     #[error("`{0}` is not a CPU number or a range like `0-3`")]
     NotACpu(String),
-    /// A range that runs downwards.
+    /// A descending range.
     #[error("the range `{0}` runs backwards")]
     Backwards(String),
-    /// A CPU number that no kernel has.
+    /// A CPU number beyond that of any kernel.
     #[error("CPU {0} is beyond the largest that Linux can have ({max})", max = MAX_CPUS - 1)]
     TooLarge(String),
     /// A mask that is not hexadecimal.
@@ -60,7 +60,7 @@ impl CpuSet {
     pub fn contains(&self, cpu: usize) -> bool {
         self.words.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
-    /// How many CPUs it has.
+    /// The number of CPUs.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -77,7 +77,7 @@ impl CpuSet {
     pub fn intersection(&self, other: &CpuSet) -> CpuSet {
         self.iter().filter(|cpu| other.contains(*cpu)).collect()
     }
-    /// Those in this one alone.
+    /// The CPUs in this set but not in the other.
     pub fn difference(&self, other: &CpuSet) -> CpuSet {
         self.iter().filter(|cpu| !other.contains(*cpu)).collect()
     }
@@ -89,8 +89,8 @@ impl CpuSet {
         self.iter().all(|cpu| other.contains(cpu))
     }
 
-    /// Reads a hexadecimal mask: `8`, `0x8`, or 32-bit words separated by commas, the highest first
-    /// (as in /proc/irq).
+    /// Parses a hexadecimal mask: `8`, `0x8`, or 32-bit words separated by commas, the highest
+    /// first (as in /proc/irq).
     pub fn from_mask(text: &str) -> Result<CpuSet, CpuSetError> {
         let bad = || CpuSetError::NotAMask(clip(text));
         let body = text.trim();
@@ -116,7 +116,7 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// The mask as the kernel writes it: 32-bit words in hexadecimal, the highest first, separated
+    /// The mask in the kernel's notation: 32-bit words in hexadecimal, the highest first, separated
     /// by commas.
     pub fn to_mask(&self) -> String {
         let halves = self.words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]);
@@ -142,7 +142,7 @@ impl FromIterator<usize> for CpuSet {
 impl FromStr for CpuSet {
     type Err = CpuSetError;
 
-    /// Reads a list: `3`, `0-2,4`; the empty text is the empty set, as in the kernel's files.
+    /// Parses a list: `3`, `0-2,4`; the empty text is the empty set, as in the kernel's files.
     fn from_str(text: &str) -> Result<CpuSet, CpuSetError> {
         let mut set = CpuSet::new();
         for part in text.trim().split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
@@ -168,7 +168,7 @@ impl FromStr for CpuSet {
     }
 }
 
-/// The list as the kernel writes it: `0-2,4`.
+/// The list in the kernel's notation: `0-2,4`.
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! A cycle of a thread of some program, as the kernel's events show it.
+//! A cycle of a thread of any program, from the kernel's events.
 
 mod calls;
 mod kind;
@@ -15,7 +15,7 @@ pub use series_kind::SeriesKind;
 
 use crate::{MonotonicNs, Nanos, Split};
 
-/// What ended the wait that a cycle begins with.
+/// The end of the wait that a cycle begins with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WokenBy {
     /// The timer of the waiting call itself: the release is its expiry.
@@ -29,31 +29,30 @@ pub enum WokenBy {
     Irq,
     /// Deferred work of interrupts, such as a network packet.
     Softirq,
-    /// The wake-up was seen, and not what made it.
+    /// The wake-up was seen, but not its source.
     Unknown,
-    /// No event shows the wake-up: when it was is not known.
+    /// No event shows the wake-up: its instant is unknown.
     Unseen,
 }
 
-/// A waiting system call as far as it distinguishes cycles.
+/// A waiting system call, reduced to what distinguishes cycles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WaitingCall {
-    /// The system call's, on this architecture.
+    /// The number of the system call on this architecture.
     pub number: u32,
-    /// futex(2): the command, and 0x80 where the waited-for value is that of a lock in
-    /// FUTEX_WAIT_BITSET; clock_nanosleep(2): the flags; else 0.
+    /// For futex(2) the command, with 0x80 if the awaited value is that of a lock in
+    /// FUTEX_WAIT_BITSET; for clock_nanosleep(2) the flags; else 0.
     pub operation: u16,
     /// Its first argument: a file descriptor, an address, a clock.
     pub argument: u64,
 }
 
 impl WaitingCall {
-    /// The number of a call that was not recorded: the operation is then by what the wait was
-    /// ended, and the argument the timer that did, where the thread had not started it for this
-    /// wait.
+    /// The number for a call that was not recorded. The operation is then the end of the wait, and
+    /// the argument the timer that ended it, unless the thread started it for this wait.
     pub const NOT_RECORDED: u32 = u32::MAX;
 
-    /// A wait in a call that was not recorded, before its end is known.
+    /// A wait in an unrecorded call, before its end is known.
     pub const UNRECORDED: WaitingCall =
         WaitingCall { number: WaitingCall::NOT_RECORDED, operation: 0, argument: 0 };
 }
@@ -69,16 +68,17 @@ impl std::fmt::Display for TaskName {
     }
 }
 
-/// A bit of the ids of tasks outside of the PID namespace that a program is measured in: they have
-/// no id there, and the rest of it is the one of the initial namespace.
+/// The bit that marks ids of tasks outside of the PID namespace of the measured program: they have
+/// no id there, and the other bits are the id in the initial namespace.
 pub const OUTSIDE: u32 = 1 << 31;
 
-/// The id that a task has here; `None`: it is outside of this PID namespace.
+/// The id of a task here; `None` for a task outside of this PID namespace.
 pub fn id_here(tid: u32) -> Option<u32> {
     (tid & OUTSIDE == 0).then_some(tid)
 }
 
-/// `name-4711`; of a task outside of this PID namespace, whose id is nobody's here, its name.
+/// `name-4711`; only the name of a task outside of this PID namespace, whose id is meaningless
+/// here.
 pub fn task_label(name: TaskName, tid: u32) -> String {
     match id_here(tid) {
         Some(tid) => format!("{name}-{tid}"),
@@ -87,27 +87,27 @@ pub fn task_label(name: TaskName, tid: u32) -> String {
     }
 }
 
-/// Another task, and how long a cycle waited for it.
+/// Another task, with the time that a cycle waited for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Culprit {
     pub tid: u32,
-    /// As the kernel has it (`comm`), untrusted.
+    /// The name in the kernel (`comm`), untrusted.
     pub name: TaskName,
-    /// How long it ran while the thread was ready.
+    /// Its run time while the thread was ready.
     pub time: Nanos,
-    /// Of that, while its priority was the same or higher.
+    /// The part of it in which its priority was the same or higher.
     pub behind: Nanos,
 }
 
-/// How it is known who held a lock.
+/// The evidence for the holder of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockEvidence {
     /// The futex holds the id of its owner, for priority inheritance.
     PiFutex,
-    /// So does the mutex of glibc that the futex is part of: it was read when the thread went to
-    /// sleep, and is a thread of the same process.
+    /// The glibc mutex that the futex belongs to names it: read when the thread went to sleep, and
+    /// a thread of the same process.
     MutexOwner,
-    /// The thread ended the wait: it released the lock last.
+    /// The thread ended the wait, so it was the last to release the lock.
     Waker,
 }
 
@@ -121,29 +121,29 @@ impl LockEvidence {
     }
 }
 
-/// Another thread that held locks which a cycle waited for.
+/// Another thread that held locks awaited by a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LockHolder {
     pub tid: u32,
-    /// Its name; empty where it is not known.
+    /// Its name; empty if unknown.
     pub name: TaskName,
     pub evidence: LockEvidence,
-    /// Its id is that in the PID namespace of the waiting thread.
+    /// Whether its id is that in the PID namespace of the waiting thread.
     pub in_namespace: bool,
-    /// How often the cycle waited for it.
+    /// The number of waits of the cycle for it.
     pub waits: u32,
-    /// How long all of these took together.
+    /// The total time of these waits.
     pub time: Nanos,
 }
 
-/// Who ended the longest other wait within a cycle.
+/// The waker that ended the longest other wait within a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
     pub by: WokenBy,
     /// The thread that ran then.
     pub tid: u32,
     pub name: TaskName,
-    /// How long the waits took that it ended.
+    /// The total time of the waits that it ended.
     pub time: Nanos,
 }
 
@@ -162,43 +162,43 @@ pub struct Cycle {
     pub returned: MonotonicNs,
     /// When the next wait was entered.
     pub again: MonotonicNs,
-    /// The waiting call that it begins with.
+    /// The waiting call at its start.
     pub call: WaitingCall,
     pub by: WokenBy,
-    /// The kernel's address of the timer that did; 0: none.
+    /// The kernel's address of the timer that woke it; 0: none.
     pub timer: u64,
-    /// The thread that ran then, or was interrupted.
+    /// The thread that ran at the wake-up, or was interrupted.
     pub waker: u32,
-    /// As the kernel has it (`comm`), untrusted.
+    /// The name in the kernel (`comm`), untrusted.
     pub waker_name: TaskName,
-    /// What its wait is where it is none of the cycle's.
+    /// The part that its wait counts for if it does not begin a cycle.
     pub wait_is: crate::MainPart,
-    /// How long it ran to reclaim memory.
+    /// The run time spent on reclaiming memory.
     pub reclaimed: Nanos,
-    /// How long it ran in page faults.
+    /// The run time spent on page faults.
     pub faulted: Nanos,
     pub blocks: u32,
     pub blocked: Nanos,
     pub migrations: u32,
     pub syscalls: u32,
     pub faults: u32,
-    /// Which of the marked system calls it made.
+    /// The marked system calls that it made.
     pub calls: CallSet,
     pub written: DescriptorSet,
-    /// It slept in FUTEX_WAIT: for a lock that inherits no priority.
+    /// Whether it slept in FUTEX_WAIT: for a lock without priority inheritance.
     pub slept_without_pi: bool,
-    /// The number of the system call that took the longest, and its time.
+    /// The number of the longest system call, and its time.
     pub longest_call: Option<(u32, Nanos)>,
-    /// The task that kept it from a CPU for the longest.
+    /// The task that kept it from a CPU the longest.
     pub culprit: Option<Culprit>,
-    /// The thread for whose locks it waited the longest.
+    /// The thread whose locks it waited for the longest.
     pub holder: Option<LockHolder>,
-    /// Who ended the longest of its waits that were for no lock.
+    /// The waker of the longest wait that was not for a lock.
     pub awaited: Option<Awaited>,
-    /// Switches to the thread that were not seen: the kernel may show none of an idle CPU.
+    /// Unseen switches to the thread: the kernel may show none of an idle CPU.
     pub hidden: u32,
-    /// The task that was seen last on its CPU before the longest time of which no event shows
-    /// anything: likely it ran. Its name may not be known.
+    /// The task last seen on its CPU before the longest time without events: it probably ran. Its
+    /// name may be unknown.
     pub likely: Option<Culprit>,
     /// The time from `release` to `returned`.
     pub wake: Split,
@@ -209,34 +209,34 @@ pub struct Cycle {
 /// The wait of a thread, or the cycle after it, at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenCycle {
-    /// The waiting call, and when it was entered.
+    /// The waiting call, with its entry.
     pub call: WaitingCall,
     pub entered: MonotonicNs,
-    /// Since when the wait is over; `None`: it is not.
+    /// When the wait ended; `None`: not yet.
     pub release: Option<MonotonicNs>,
     /// When the call returned.
     pub returned: Option<MonotonicNs>,
-    /// Since when it is in such a call again, and not asleep: the cycle may have ended there.
+    /// The entry of a further such call in which it is not asleep: the cycle may have ended there.
     pub until: Option<MonotonicNs>,
 }
 
 impl Cycle {
-    /// Whether it is known when it was due. Where it is not, `release` is the return of its wait.
+    /// Whether its due time is known. If not, `release` is the return of its wait.
     pub fn is_release_known(&self) -> bool {
         self.by != WokenBy::Unseen
     }
 
-    /// From the release to the return of the waiting call.
+    /// The time from the release to the return of the waiting call.
     pub fn wakeup_latency(&self) -> Nanos {
         self.returned - self.release
     }
 
-    /// From the release to the next wait.
+    /// The time from the release to the next wait.
     pub fn response_time(&self) -> Nanos {
         self.again - self.release
     }
 
-    /// How long the thread ran within it.
+    /// The run time of the thread within it.
     pub fn execution_time(&self) -> Nanos {
         let own = [crate::MainPart::OwnExecution, crate::MainPart::SystemCall];
         own.into_iter().fold(self.reclaimed + self.faulted, |sum, part| {
@@ -248,7 +248,7 @@ impl Cycle {
         self.wake.plus(&self.run)
     }
 
-    /// The same with what its culprit had as punctual's own: the culprit is a thread of it.
+    /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Cycle {
         use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
         let Some(Culprit { time, behind, .. }) = self.culprit else { return self };
@@ -260,22 +260,20 @@ impl Cycle {
         self
     }
 
-    /// The same thread waited once more within the cycle, and went on: both as one cycle, no ns of
-    /// which is lost.
+    /// Merges this cycle with a further one of the same thread that began with a wait within it,
+    /// without losing any time.
     pub fn followed_by(&self, next: &Cycle) -> Cycle {
         let mut run = self.run;
-        // In the call before it was woken; what it then took to come back is in the parts of
-        // `next`.
+        // The thread was in the call before the wake-up; its return is in the parts of `next`.
         let entered = next.entered.max(self.again);
         run.add(next.wait_is, next.release - entered);
-        // Where cycles between were lost.
+        // Cycles in between were lost.
         run.add(crate::MainPart::Unknown, entered - self.again);
-        // Where the release came before the wait was entered the time before belongs to this cycle
-        // already.
+        // If the release precedes the wait, the time before already belongs to this cycle.
         let early = entered - next.release;
         let mut wake = next.wake;
         wake.take(crate::MainPart::Overrun, early);
-        // The wait between the two is one of them.
+        // The wait between the two is one of its waits.
         let between = (next.wait_is != crate::MainPart::Lock).then(|| Awaited {
             by: next.by,
             tid: next.waker,
@@ -323,22 +321,22 @@ impl Cycle {
     }
 }
 
-/// The CPU was taken from a thread that polls.
+/// An interval in which a polling thread lost its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
     pub tid: u32,
-    /// Where it ran on.
+    /// The CPU on which it continued.
     pub cpu: u16,
     pub begin: MonotonicNs,
     pub end: MonotonicNs,
-    /// What its time went to.
+    /// The breakdown of the gap.
     pub split: Split,
-    /// The task that had the CPU for the longest.
+    /// The task that had the CPU longest.
     pub culprit: Option<Culprit>,
 }
 
 impl Gap {
-    /// The same with what its culprit had as punctual's own: the culprit is a thread of it.
+    /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Gap {
         use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
         let others = [Preempted, Runqueue, NonPreemptible, Throttled];
@@ -348,10 +346,10 @@ impl Gap {
     }
 }
 
-/// After its last wait a thread that has not waited for so long polls.
+/// The time without a wait after which a thread counts as polling.
 pub const POLLS_AFTER: Nanos = Nanos::from_millis(100);
 
-/// How long a thread was in each state, as far as its changes of state show it.
+/// The time of a thread in each state, as far as its state changes show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadTimes {
     pub ran: Nanos,
@@ -365,7 +363,7 @@ impl ThreadTimes {
         self.ran + self.ready + self.waited + self.stopped
     }
 
-    /// Whether it did little else than run, or was kept from it.
+    /// Whether it mostly ran, or was kept from running.
     pub fn polls(&self) -> bool {
         self.sum() >= Nanos::SECOND && self.waited * 2 < self.sum()
     }

@@ -1,18 +1,18 @@
-//! A fingerprint of everything that was measured: two series have the same if and only if every
-//! sample is the same.
+//! A fingerprint of a measurement: two series have the same digest if and only if every sample is
+//! the same.
 
 use crate::{Sample, SeriesData};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// What a digest is over.
+/// The data that a digest covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DigestOf {
-    /// Every sample in order: place, due, woke.
+    /// Every sample in order: index, due, woke.
     Samples,
-    /// The counts of the exact histogram and of the histogram of the whole, the sum, and the worst
-    /// samples: of a series whose samples are counted as they come, and nothing else is kept.
+    /// The counts of the exact and of the overall histogram, the sum, and the worst samples: for a
+    /// series whose samples are only counted.
     Counts,
 }
 
@@ -24,8 +24,8 @@ pub struct Digest {
     pub of: DigestOf,
 }
 
-/// The digest of a series in the making. Integers are hashed as 8 bytes each, the lowest first: of
-/// every sample `seq`, `due` and `woke`.
+/// The digest of a growing series. `seq`, `due` and `woke` of every sample are hashed as integers
+/// of 8 bytes each, the lowest byte first.
 #[derive(Clone, Debug, Default)]
 pub struct SampleDigest(Sha256);
 
@@ -45,9 +45,9 @@ impl SampleDigest {
 }
 
 impl Digest {
-    /// The digest of a series of which there are counts alone: (bin, count) of the bins that are
-    /// not empty, of the exact histogram and of the other, then counts beyond the range, the
-    /// sum, and the worst samples.
+    /// The digest of a series with counts only: (bin, count) of the non-empty bins of the exact
+    /// histogram and of the other one, then counts beyond the range, the sum, and the worst
+    /// samples.
     pub fn of_counts(data: &SeriesData) -> Digest {
         let mut hash = Sha256::new();
         let bins = data.exact.bins.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -69,7 +69,7 @@ fn pair(hash: &mut Sha256, first: u64, second: u64) {
 }
 
 /// The digest of a whole run: over a line `phase NUL series NUL digest` for each of its series, in
-/// order. `None` where a series has none.
+/// order. `None` if a series has none.
 pub fn of_run<'a>(
     series: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Digest>)>,
 ) -> Option<String> {
@@ -82,7 +82,7 @@ pub fn of_run<'a>(
     any.then(|| hex(&hash.finalize()))
 }
 
-/// In lower-case hexadecimal digits, two a byte.
+/// In lower-case hexadecimal, two digits per byte.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Entries into the kernel on a CPU, each with who caused it.
+//! Entries into the kernel on a CPU, each with its originator.
 //!
 //! docs/reference/attach-cpus.md has a table that is generated from [`EntryKind`].
 
@@ -9,7 +9,7 @@ pub use kind::EntryKind;
 use crate::cycle::TaskName;
 use crate::{MonotonicNs, Nanos};
 
-/// What the CPU served.
+/// The work that the CPU served.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Served {
     /// An interrupt of a device, by number.
@@ -22,13 +22,13 @@ pub enum Served {
         /// Whether it is a kernel thread.
         kernel: bool,
     },
-    /// A function call of another CPU that came without an interrupt: the CPU was idle.
+    /// A function call from another CPU that arrived without an interrupt, as the CPU was idle.
     Call,
     /// A non-maskable interrupt, by the address of its handler.
     Nmi(u64),
 }
 
-/// What is measured of a CPU: the series that it has.
+/// The series measured of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntrySeries {
     /// A task of the CPU was interrupted.
@@ -40,7 +40,7 @@ pub enum EntrySeries {
 impl EntrySeries {
     pub const ALL: [EntrySeries; 2] = [EntrySeries::Interruption, EntrySeries::Entry];
 
-    /// The last part of its series' name.
+    /// The last part of the name of its series.
     pub fn word(self) -> &'static str {
         match self {
             EntrySeries::Interruption => "interruption",
@@ -53,7 +53,7 @@ impl EntrySeries {
     }
 }
 
-/// A vector of x86 that is none of a device.
+/// A vector of x86 that does not belong to a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)] // The names of the tracepoints irq_vectors:*.
 pub enum Vector {
@@ -71,7 +71,7 @@ pub enum Vector {
 }
 
 impl Vector {
-    /// All, in the order of the wire.
+    /// All vectors, in the order of the wire format.
     pub const ALL: [Vector; 11] = [
         Vector::LocalTimer,
         Vector::Reschedule,
@@ -104,24 +104,24 @@ impl Vector {
     }
 }
 
-/// Who sent, queued or armed it.
+/// The thread that sent, queued or armed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Originator {
     pub at: MonotonicNs,
-    /// The thread that did; 0: the idle one.
+    /// The thread; 0: the idle task.
     pub tid: u32,
     pub name: TaskName,
     pub cpu: u32,
-    /// Its kernel stack, by number.
+    /// The number of its kernel stack.
     pub stack: Option<u32>,
 }
 
-/// What an entry came out of, on the CPU of its originator.
+/// The context that caused an entry, on the CPU of its originator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Via {
     /// The interrupt of a device.
     Irq(u32),
-    /// A vector; the function that it ran, if an address of the kernel, or else its number.
+    /// A vector: the address of the function it ran, if in the kernel, or else its number.
     Vector(u64),
     Softirq(u32),
     /// A function call to an idle CPU.
@@ -134,27 +134,27 @@ pub struct Entry {
     pub cpu: u16,
     pub begin: MonotonicNs,
     pub end: MonotonicNs,
-    /// Its time without what came in between.
+    /// Its time without nested entries.
     pub own: Nanos,
     pub served: Served,
-    /// The thread that ran; 0: none did.
+    /// The thread that ran; 0: none.
     pub task: u32,
-    /// Whether punctual itself caused it: the thread is one of its own, or who caused it.
+    /// Whether punctual itself caused it: the thread or its originator is one of its own.
     pub observer: bool,
-    /// The address of the function that it ran for somebody; 0: none, or not known.
+    /// The address of the function executed for an originator; 0: none or unknown.
     pub function: u64,
-    /// The thread that was interrupted; 0: the idle one.
+    /// The interrupted thread; 0: the idle task.
     pub over: u32,
     pub nested: bool,
-    /// While a preempted thread waited.
+    /// Whether a preempted thread waited meanwhile.
     pub away: bool,
-    /// A further function of an entry that has a record of its own: no entry.
+    /// Whether it is only a further function of an entry with its own record.
     pub further: bool,
-    /// What keeps the tick: TICK_DEP_MASK_… of the kernel.
+    /// The reason for keeping the tick: TICK_DEP_MASK_… of the kernel.
     pub tick_dependency: u32,
-    /// Who caused it; `None`: not known.
+    /// The originator; `None`: unknown.
     pub originator: Option<Originator>,
-    /// What it came out of; `None`: a task.
+    /// The context that caused it; `None`: a task.
     pub via: Option<Via>,
 }
 
@@ -166,7 +166,7 @@ pub struct EntryCounts {
     pub irqs: u64,
     /// Flushes of the TLB for other CPUs.
     pub shootdowns: u64,
-    /// Entries of tasks that found no room.
+    /// Actions of tasks beyond the limit.
     pub own_lost: u64,
 }
 
@@ -176,16 +176,16 @@ impl EntryCounts {
     }
 }
 
-/// Addresses of functions of the kernel that have a meaning of their own; 0: not known.
+/// The addresses of kernel functions with a special meaning; 0: unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KernelFunctions {
     pub shootdown: u64,
     pub call_function: u64,
-    /// tick_nohz_handler(), before Linux 6.9 tick_sched_timer().
+    /// tick_nohz_handler(); before Linux 6.9 tick_sched_timer().
     pub tick: u64,
 }
 
-/// What a task did itself on a CPU.
+/// An action of a task itself on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OwnEntry {
     /// A system call by number; `None`: beyond the known ones.
@@ -196,7 +196,7 @@ pub enum OwnEntry {
     KernelFault,
 }
 
-/// How often a task did so.
+/// The number of a task's actions of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnCount {
     pub cpu: u32,

@@ -1,11 +1,11 @@
-//! Margins of equivalence: how far a figure of two measurements may differ and still be called the
-//! same. They stand in the plan: one that is chosen after the figures are known shows nothing.
+//! Margins of equivalence: the allowed difference of a figure between two measurements that still
+//! count as equal. They are in the plan: one chosen after the figures are known shows nothing.
 
 use crate::Nanos;
 use std::fmt;
 use std::str::FromStr;
 
-/// By how much two figures may differ.
+/// The allowed difference of two figures.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Margin {
     Time(Nanos),
@@ -13,7 +13,7 @@ pub enum Margin {
     Percent(f64),
 }
 
-/// A figure that has a value in each block of a measurement.
+/// A figure with a value in each block of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockFigure {
     /// The median of a block.
@@ -24,19 +24,19 @@ pub enum BlockFigure {
 /// A figure and its margin: `median:10%`, `block-max:50us`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Equivalence {
-    /// Which figure of each block.
+    /// The figure of each block.
     pub figure: BlockFigure,
-    /// By how much the sides may differ.
+    /// The allowed difference of the sides.
     pub margin: Margin,
 }
 
-/// Why a text is no margin of equivalence.
+/// Why a text is not a margin of equivalence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EquivalenceError {
     /// Two parts are needed.
     #[error("write a figure and a margin, like `median:10%` or `block-max:50us`")]
     NoMargin,
-    /// Another figure.
+    /// An unsupported figure.
     #[error("`{0}` cannot be equivalent: `median` and `block-max` (the worst of a block) can")]
     NoFigure(String),
     /// Not a margin.
@@ -45,7 +45,7 @@ pub enum EquivalenceError {
 }
 
 impl Margin {
-    /// Reads `10us` or `5%`; `None` for anything else, and below 0.
+    /// Parses `10us` or `5%`; `None` for anything else, and below 0.
     pub fn read(text: &str) -> Option<Margin> {
         match text.trim().strip_suffix('%') {
             Some(number) => {
@@ -55,7 +55,7 @@ impl Margin {
             None => text.trim().parse().ok().map(Margin::Time),
         }
     }
-    /// In ns, where the first side's figure is this.
+    /// The margin in ns for this figure of the first side.
     pub fn ns(self, figure: f64) -> f64 {
         match self {
             Margin::Time(time) => time.ns() as f64,

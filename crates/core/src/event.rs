@@ -1,8 +1,7 @@
-//! What happened: kernel events and test points, on one clock.
+//! Events: kernel events and test points on one clock.
 //!
-//! One stream of [`Event`]s comes out of every recorder and every recording, whatever wrote it.
-//! Pairing, timeline and attribution see nothing else. What a number in an event is called stands
-//! in [`Names`].
+//! Every recorder and every recording yields one stream of [`Event`]s, the only input of pairing,
+//! timeline and attribution. The names of the numbers in events are in [`Names`].
 
 mod context;
 mod group;
@@ -33,37 +32,37 @@ use serde::{Deserialize, Serialize};
 pub struct Tid(pub u32);
 
 impl Tid {
-    /// The idle task of whatever CPU it is seen on.
+    /// The idle task of any CPU.
     pub const IDLE: Tid = Tid(0);
 }
 
-/// A test point's place in [`Names::points`].
+/// The index of a test point in [`Names::points`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PointId(pub u32);
 
-/// A probed function's place in [`Names::functions`].
+/// The index of a probed function in [`Names::functions`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FunctionId(pub u32);
 
-/// A kernel stack's place in [`Names::stacks`].
+/// The index of a kernel stack in [`Names::stacks`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StackId(pub u32);
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
     pub at: MonotonicNs,
-    /// On which CPU; [`Event::NO_CPU`] where the source does not know it (test points).
+    /// The CPU; [`Event::NO_CPU`] if the source does not know it (test points).
     pub cpu: u16,
-    /// Which thread ran there: for an interrupt, the interrupted one.
+    /// The thread that ran there: for an interrupt, the interrupted one.
     pub tid: Tid,
     pub what: EventKind,
 }
 
 impl Event {
-    /// Test points do not know their CPU: asking would cost more than the point.
+    /// Test points do not know their CPU: reading it would cost more than the point.
     pub const NO_CPU: u16 = u16::MAX;
 }

@@ -1,8 +1,8 @@
-//! What is known of something: "unavailable", "not asked" and "zero" are three different things.
+//! Facts: "unavailable", "not asked" and "zero" are three different things.
 
 use serde::{Deserialize, Serialize};
 
-/// A fact about the system, or why there is none.
+/// A fact about the system, or the reason for its absence.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact<T> {
@@ -18,14 +18,14 @@ impl<T> Fact<T> {
     pub fn is_not_asked(&self) -> bool {
         matches!(self, Fact::NotAsked)
     }
-    /// The value, where it is known.
+    /// The value, if known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Fact::Known(value) => Some(value),
             _ => None,
         }
     }
-    /// A known value changed, the reasons kept.
+    /// Maps a known value and preserves the reasons.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Fact::Known(value) => Fact::Known(change(value)),

@@ -1,11 +1,10 @@
-//! Findings: what affects a figure or makes a system unsuitable, each with its evidence and its
-//! remedy.
+//! Findings: facts that affect a figure or make a system unsuitable, each with evidence and remedy.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt;
 
-/// How much a finding weighs.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -13,7 +12,7 @@ pub enum Severity {
     Note,
     Advice,
     Warning,
-    /// Figures do mislead, or the system is unfit.
+    /// The figures do mislead, or the system is unsuitable.
     Bad,
 }
 
@@ -28,31 +27,31 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding, created where the fact is known; terminal, report and JSON show the same one.
+/// A finding, created at the source of the fact. Terminal, report and JSON show the same one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// A stable word for the kind of finding, in kebab case: `bins-overflowed`.
     pub id: String,
     pub severity: Severity,
-    /// What it is about: a series (`phase/series`), `cpu 3`, or `system`.
+    /// The subject: a series (`phase/series`), `cpu 3`, or `system`.
     pub subject: String,
-    /// What is the case, in one sentence.
+    /// The fact in one sentence.
     pub message: String,
-    /// Where that was seen: file and value, or figures.
+    /// The source of the fact: file and value, or figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
-    /// What to do about it.
+    /// The recommended action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// The place of a finding among others ([`Finding::rank`]), the first one least.
+/// The order of findings ([`Finding::rank`]); the first one is smallest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rank(bool, bool, Reverse<Severity>);
 
 impl Finding {
-    /// The subject of what `punctual check` found: figures may show it briefly, because that
-    /// command shows it in full.
+    /// The subject of findings of `punctual check`: output with figures may shorten them, as that
+    /// command shows them in full.
     pub const READINESS: &'static str = "readiness";
 
     /// A finding about `subject`; add evidence and remedy with the methods below.
@@ -71,12 +70,12 @@ impl Finding {
             remedy: None,
         }
     }
-    /// Whether it is a property of the machine (what `punctual check` found), not of the run.
+    /// Whether it concerns the machine (a finding of `punctual check`), not the run.
     pub fn is_readiness(&self) -> bool {
         self.subject == Finding::READINESS
     }
-    /// The place among others: what was wrong with the run, then what is wrong with the machine,
-    /// then what is good to know of each; in each part the most severe first.
+    /// The rank among others: problems of the run, then of the machine, then notes on each; within
+    /// these the most severe first.
     pub fn rank(&self) -> Rank {
         Rank(self.severity < Severity::Warning, self.is_readiness(), Reverse(self.severity))
     }
@@ -84,7 +83,7 @@ impl Finding {
         self.evidence = Some(evidence.into());
         self
     }
-    /// Adds what to do about it.
+    /// Adds the recommended action.
     pub fn remedy(self, remedy: impl Into<String>) -> Finding {
         self.remedy_by(Some(remedy.into()))
     }

@@ -1,10 +1,10 @@
-//! The exact histogram: equal bins from zero to a stated range, and counts of what fell outside.
+//! The exact histogram: equal bins from zero to a stated range, and counts of values outside of it.
 
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Bin `k` counts latencies in `[k·resolution, (k+1)·resolution)`. Nothing is lost: what falls
-/// outside is counted beside.
+/// Bin `k` counts latencies in `[k·resolution, (k+1)·resolution)`. Nothing is lost: latencies
+/// outside of the bins are counted separately.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LinearHistogram {
     /// The width of a bin; at least 1 ns.
@@ -17,7 +17,7 @@ pub struct LinearHistogram {
 }
 
 impl LinearHistogram {
-    /// Bins from 0 up to and including the one that holds `range`.
+    /// Bins from 0 up to and including the one that contains `range`.
     pub fn new(range: Nanos, resolution: Nanos) -> LinearHistogram {
         let resolution = Nanos(resolution.ns().max(1));
         let bins = vec![0; (range.ns().max(0) / resolution.ns()) as usize + 1];
@@ -49,7 +49,7 @@ impl LinearHistogram {
         self.inside() + self.above + self.below
     }
 
-    /// The lower edges and counts of the bins that are not empty, ascending.
+    /// The lower edges and counts of the non-empty bins, ascending.
     pub fn occupied(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let width = self.resolution;
         self.bins
@@ -59,13 +59,12 @@ impl LinearHistogram {
             .map(move |(k, n)| (width * k as i64, *n))
     }
 
-    /// The largest latency that falls into a bin, exclusive.
+    /// The exclusive upper end of the last bin.
     pub fn end(&self) -> Nanos {
         self.resolution * self.bins.len() as i64
     }
 
-    /// The lower edges of the fullest bins: usually one; several when they tie; none when all are
-    /// empty.
+    /// The lower edges of the fullest bins: usually one; several in a tie; none if all are empty.
     pub fn modes(&self) -> Vec<Nanos> {
         let fullest = self.bins.iter().copied().max().filter(|n| *n > 0);
         self.occupied().filter(|(_, n)| Some(*n) == fullest).map(|(edge, _)| edge).collect()

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, events,
+//! The basic types of punctual, without I/O: units, CPU sets, scheduling names, samples, events,
 //! histograms, losses and findings.
 //!
 //! All other crates use these types; this one depends on none of them.

@@ -1,42 +1,42 @@
-//! Design limits: how long an interval may take, `A->B < 100us`.
+//! Design limits on intervals: `A->B < 100us`.
 
 use crate::Nanos;
 use crate::units::DurationError;
 use std::fmt;
 
-/// How long an interval may take: `< 100us` or `<= 100us`.
+/// The limit of an interval: `< 100us` or `<= 100us`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// What an interval is compared with.
+    /// The bound of an interval.
     pub bound: Nanos,
     /// Whether the bound itself is allowed.
     pub inclusive: bool,
 }
 
-/// Why a text is no limit.
+/// Why a text is not a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// There is no comparison with a duration.
+    /// No comparison with a duration.
     #[error("`{0}` has no limit: write one like `{0} < 100us`")]
     NoBound(String),
-    /// Nothing that is limited.
+    /// No limited interval.
     #[error("`{0}` is a limit without an interval: write `A->B{0}`")]
     NoSubject(String),
-    /// The bound is no duration.
+    /// The bound is not a duration.
     #[error("the limit in `{text}`: {why}")]
     BadBound { text: String, why: DurationError },
 }
 
 impl Limit {
-    /// Whether an interval of this length keeps it.
+    /// Whether an interval of this length is within the limit.
     pub fn allows(self, span: Nanos) -> bool {
         span < self.bound || self.inclusive && span == self.bound
     }
 
-    /// Of `A->B < 100us` the `A->B` and the limit.
+    /// Splits `A->B < 100us` into `A->B` and the limit.
     pub fn split(text: &str) -> Result<(&str, Limit), LimitError> {
         let text = text.trim();
-        // Names hold `<` (C++ and Rust generics): the last one begins the limit.
+        // Names contain `<` (C++ and Rust generics): the last one begins the limit.
         let (subject, bound) =
             text.rsplit_once('<').ok_or_else(|| LimitError::NoBound(clip(text)))?;
         if subject.trim().is_empty() {

@@ -1,25 +1,25 @@
-//! What a run in virtual time was made of.
+//! The components of a run in virtual time.
 
 use serde::{Deserialize, Serialize};
 
-/// The files and settings of a run in virtual time: the same are the same run, to the last digit.
+/// The files and settings of a run in virtual time: equal ones give an identical run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MadeOf {
-    /// The kernel's image, by its SHA-256 in hexadecimal digits.
+    /// The SHA-256 of the kernel's image, in hexadecimal.
     pub kernel: String,
-    /// The guest's first file system with all programs, by its SHA-256.
+    /// The SHA-256 of the guest's initramfs with all programs.
     pub initramfs: String,
-    /// The architecture of its processor, as Debian calls it; none: amd64.
+    /// The architecture of its processor in Debian's terms; none: amd64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arch: Option<String>,
     pub emulator: String,
-    /// What it was given when it went on from its saved boot, by the SHA-256 of the archive; none
-    /// where that is in the first file system.
+    /// The SHA-256 of the archive passed to the guest when it was resumed from its saved boot; none
+    /// if that is in the initramfs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     pub memory_mb: u32,
-    /// What was added to the kernel's command line.
+    /// The additions to the kernel's command line.
     pub command_line: String,
-    /// What was added to QEMU's arguments.
+    /// The additions to QEMU's arguments.
     pub qemu_arguments: Vec<String>,
 }

@@ -1,20 +1,20 @@
-//! Events of many sources in the order of time.
+//! Merges events of many sources in order of time.
 //!
-//! Within a source events come nearly in order: a recorder that is interrupted between reading the
-//! clock and taking its place in the ring stands behind those that interrupted it. So each source
-//! is kept [`HOLD`] events ahead, and sorted as far as that.
+//! Within a source, events are nearly in order: a recorder interrupted between reading the clock
+//! and reserving its space in the ring writes after the recorders that interrupted it. So each
+//! source is read [`HOLD`] events ahead and sorted within that.
 
 use crate::event::Event;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// By how many places an event may stand too late in its source: more than any interrupt with its
-/// softirqs records.
+/// The maximum number of positions an event may be late in its source: more than any interrupt with
+/// its softirqs records.
 pub const HOLD: usize = 512;
 
-/// A source: its events batch by batch, in the order in which they were recorded.
+/// A source: batches of events in the order of recording.
 pub trait Batches {
-    /// Appends the next events to `events`; `false` when there are no more. A batch may be empty.
+    /// Appends the next events to `events`; `false` if there are no more. A batch may be empty.
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool;
 }
 
@@ -24,14 +24,14 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
     }
 }
 
-/// All events of all sources in the order of time; at one instant in the order of the sources.
+/// All events of all sources in order of time; equal instants are in the order of the sources.
 #[derive(Debug)]
 pub struct Merge<B> {
     sources: Vec<Source<B>>,
-    /// The next instant of each source that has one, and its place in `sources`; but not of the
-    /// one being read.
+    /// The next instant of each source that has one, with its index in `sources`, except the source
+    /// being read.
     waiting: BinaryHeap<Reverse<(i64, usize)>>,
-    /// The source that is read until another one's turn comes.
+    /// The source being read until another one is next.
     current: Option<usize>,
     until: (i64, usize),
 }
@@ -45,7 +45,7 @@ struct Source<B> {
 }
 
 impl<B: Batches> Source<B> {
-    /// The next event, with enough behind it that none of them belongs before it.
+    /// The next event, with enough lookahead that no later one precedes it.
     fn peek(&mut self) -> Option<&Event> {
         if self.more && self.events.len() - self.at <= HOLD {
             self.refill();
@@ -59,7 +59,7 @@ impl<B: Batches> Source<B> {
         while self.more && self.events.len() <= HOLD {
             self.more = self.batches.next_batch(&mut self.events);
         }
-        // A stable sort, and a fast one of what is nearly sorted.
+        // A stable sort that is fast on nearly sorted input.
         if !self.events.is_sorted_by_key(|event| event.at) {
             self.events.sort_by_key(|event| event.at);
         }
@@ -125,7 +125,7 @@ mod tests {
     use crate::event::{EventKind, Tid};
     use proptest::prelude::*;
 
-    /// Batches of so many events.
+    /// Batches of this many events.
     struct Given(Vec<Event>, usize);
 
     impl Batches for Given {

@@ -1,25 +1,25 @@
-//! The parts of a trace or recording that are missing, where they may hide a sample.
+//! The missing parts of a trace or recording that may hide a sample.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A part that is missing.
+/// A missing part.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "missing", rename_all = "kebab-case")]
 pub enum Missing {
     /// The end: it breaks off.
     End { why: String },
-    /// Events that its recorder lost. `at_least`: it does not count them everywhere.
+    /// Events lost by its recorder. `at_least`: they are not counted everywhere.
     Lost {
         count: u64,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         at_least: bool,
     },
-    /// Lines or records that cannot be read.
+    /// Unreadable lines or records.
     Unreadable { count: u64 },
-    /// Events that are older than those before them, and left out.
+    /// Dropped events that are older than those before them.
     OutOfOrder { count: u64 },
-    /// A part, or all of it, that cannot be read at all.
+    /// A part, or all of it, that is unreadable.
     Unread { why: String },
     /// It has fewer entries than it states.
     Entries { stated: u64, found: u64 },

@@ -1,5 +1,5 @@
-//! Results of a workload besides its samples: its counts against independent ones, the cost of the
-//! clock, further figures.
+//! Results of a workload besides its samples: its counts against independent ones, the clock cost,
+//! further figures.
 
 use crate::{Fact, Finding, Nanos};
 use serde::{Deserialize, Serialize};
@@ -10,26 +10,26 @@ pub struct Notes {
     /// Its claims against independent counts.
     #[serde(default)]
     pub validations: Vec<Validation>,
-    /// What reading the clock costs where it measured. It is a part of every sample; nothing is
+    /// The cost of reading the clock during the measurement. It is a part of every sample and not
     /// subtracted.
     #[serde(default)]
     pub clock_cost: Fact<ClockCost>,
     /// Further figures.
     #[serde(default)]
     pub figures: Vec<Figure>,
-    /// Figures that belong together in rows.
+    /// Figures in rows.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// Series that could not be measured here, with the reason.
+    /// Series that could not be measured here, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
-    /// What the reader must know. The conductor moves these to the findings of the run; in a
-    /// bundle there are none here.
+    /// Warnings for the reader. The controller moves these to the findings of the run; in a bundle
+    /// this is empty.
     #[serde(skip)]
     pub findings: Vec<Finding>,
 }
 
-/// A series that could not be measured here: it is in the bundle, with nothing in it.
+/// A series that could not be measured here: it exists in the bundle without samples.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Absent {
     pub series: String,
@@ -39,27 +39,26 @@ pub struct Absent {
 /// A count of the workload and an independent one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Validation {
-    /// What is counted: "system calls", "context switches".
+    /// The counted events: "system calls", "context switches".
     pub what: String,
     pub claimed: u64,
-    /// What is counted on both sides, or its unit.
+    /// The independent count, in the same unit.
     pub counted: Fact<u64>,
     /// The independent source: a file, an event, a kernel counter.
     pub source: String,
-    /// Whether the count is within the tolerance; `None` where nothing was counted, or where the
-    /// difference may happen by chance.
+    /// Whether the count is within the tolerance; `None` without a count, or if the difference may
+    /// be due to chance.
     pub agrees: Option<bool>,
-    /// How far the count may be from the claim. `None` in bundles of versions that did not state
-    /// it.
+    /// The allowed difference of the count from the claim. `None` in older bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// What the difference is made of, or how it was counted.
+    /// The reasons for a difference, or the method of counting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
 }
 
 impl Validation {
-    /// A claim beside a count.
+    /// Compares a claim with a count.
     pub fn compare(
         what: impl Into<String>,
         claimed: u64,
@@ -79,19 +78,19 @@ impl Validation {
             explanation: None,
         }
     }
-    /// With words on the difference, or on how it was counted.
+    /// Adds an explanation of the difference, or of the method.
     pub fn explain(mut self, explanation: impl Into<String>) -> Validation {
         self.explanation = Some(explanation.into());
         self
     }
-    /// Without a verdict where the count is above the claim by more than is known: others may have
-    /// done it, and nothing counts them.
+    /// Removes the verdict if the count exceeds the claim by more than is known: others may have
+    /// caused it, without a count.
     pub fn undecided_above(mut self, why: &str) -> Validation {
         let above = self.counted.known().is_some_and(|counted| *counted > self.claimed);
         self.undecided(above, why);
         self
     }
-    /// The same where it is below the claim.
+    /// The same for a count below the claim.
     pub fn undecided_below(mut self, why: &str) -> Validation {
         let below = self.counted.known().is_some_and(|counted| *counted < self.claimed);
         self.undecided(below, why);
@@ -107,21 +106,21 @@ impl Validation {
     }
 }
 
-/// How far a count may be from a claim: each difference that can come about, by how much, and why.
-/// Every part of it was itself counted, or follows from how the counters are read.
+/// The allowed difference of a count from a claim: each possible contribution with its size and
+/// reason. Every contribution was counted itself, or follows from the way the counters are read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// How many fewer may be counted than are claimed.
+    /// The allowed shortfall of the count.
     pub fewer: u64,
-    /// How many more; `None`: any number, where the claim is a least one.
+    /// The allowed excess of the count; `None`: unlimited, if the claim is a minimum.
     pub more: Option<u64>,
-    /// What these are made of; empty where nothing may differ.
+    /// The reasons; empty if no difference is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
 }
 
 impl Tolerance {
-    /// The count must be the claim.
+    /// No difference is allowed.
     pub const EXACT: Tolerance = Tolerance { fewer: 0, more: Some(0), because: Vec::new() };
 
     /// Up to this many fewer; 0 changes nothing.
@@ -143,7 +142,7 @@ impl Tolerance {
         self.note(by, why.as_ref());
         self
     }
-    /// Any number more: the claim is a least one.
+    /// Allows any excess: the claim is a minimum.
     pub fn any_more(mut self, why: impl Into<String>) -> Tolerance {
         self.more = None;
         self.because.push(why.into());
@@ -155,7 +154,7 @@ impl Tolerance {
         }
     }
 
-    /// Whether a count is as near to a claim as that.
+    /// Whether a count is within the tolerance of a claim.
     pub fn admits(&self, claimed: u64, counted: u64) -> bool {
         let more = self.more.map_or(u64::MAX, |more| claimed.saturating_add(more));
         (claimed.saturating_sub(self.fewer)..=more).contains(&counted)
@@ -165,11 +164,11 @@ impl Tolerance {
     }
 }
 
-/// The distance of two readings of the clock directly after one another: what every sample holds of
-/// the clock itself.
+/// The time between two consecutive readings of the clock: the part of the clock itself in every
+/// sample.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClockCost {
-    /// Which clock, and how it is read.
+    /// The clock and its way of reading.
     pub clock: String,
     pub count: u64,
     pub min: Nanos,
@@ -185,22 +184,22 @@ pub struct ClockCost {
 pub struct Figure {
     /// A stable word in kebab case: `jain-index`.
     pub name: String,
-    /// What it is, for people.
+    /// A description, for display.
     pub title: String,
     /// In the unit of the figure.
     pub value: f64,
     /// `ns`, `count`, `bytes`, `ratio`, `per-second`, ….
     pub unit: String,
-    /// How many events it is made of, where that is a question.
+    /// The number of events behind it, where that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Where the value is between with 95 % confidence; `None` where its spread is unknown.
+    /// The 95 % interval of the value; `None` if its spread is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
 
 impl Figure {
-    /// A figure with a stable name, words for people, and a unit.
+    /// A figure with a stable name, a description and a unit.
     pub fn new(name: &str, title: impl Into<String>, value: f64, unit: &str) -> Figure {
         Figure {
             name: name.to_owned(),
@@ -223,12 +222,12 @@ impl Figure {
     }
 }
 
-/// Rows of figures: the holders of a lock; the cost of each mechanism.
+/// Rows of figures, such as the holders of a lock, or the cost of each mechanism.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Table {
     /// A stable word in kebab case.
     pub name: String,
-    /// What it shows, for people.
+    /// A description, for display.
     pub title: String,
     /// From left to right; every row has a cell for each.
     pub columns: Vec<Column>,
@@ -241,13 +240,13 @@ pub struct Table {
 pub struct Column {
     /// Its name, the key of the value for programs.
     pub name: String,
-    /// As of [`Figure::unit`]; empty for text.
+    /// As in [`Figure::unit`]; empty for text.
     #[serde(default)]
     pub unit: String,
 }
 
 impl Column {
-    /// A column of numbers in a unit, or of text with none.
+    /// A column of numbers in a unit, or of text without one.
     pub fn new(name: &str, unit: &str) -> Column {
         Column { name: name.to_owned(), unit: unit.to_owned() }
     }

@@ -1,11 +1,11 @@
-//! What perf_event_open(2) counts, by the names that perf uses (perf-list(1)).
+//! The events of perf_event_open(2), by the names that perf uses (perf-list(1)).
 
 use crate::words::nearest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Who counts an event.
+/// The counter of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Counted {
     /// The CPU, in a performance monitoring unit (PERF_TYPE_HARDWARE).
@@ -15,12 +15,12 @@ pub enum Counted {
     Software,
 }
 
-/// An event that has a name of its own.
+/// An event with a name of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NamedEvent {
     /// The name, as perf prints it.
     pub name: &'static str,
-    /// Another name that perf takes; empty where there is none.
+    /// Another name accepted by perf; empty without one.
     pub alias: &'static str,
     pub counted: Counted,
     /// `perf_event_attr::config` (include/uapi/linux/perf_event.h).
@@ -50,7 +50,7 @@ const fn hardware(name: &'static str, alias: &'static str, config: u64) -> Named
     NamedEvent { name, alias, counted: Counted::Hardware, config }
 }
 
-/// Loads of a cache (PERF_COUNT_HW_CACHE_OP_READ), all of them or those that missed.
+/// Loads of a cache (PERF_COUNT_HW_CACHE_OP_READ), all of them or only misses.
 const fn cache(name: &'static str, cache: u64, missed: bool) -> NamedEvent {
     NamedEvent { name, alias: "", counted: Counted::Cache, config: cache | (missed as u64) << 16 }
 }
@@ -87,23 +87,23 @@ pub const NAMED: &[NamedEvent] = &[
 ];
 
 impl PerfEvent {
-    /// CPU time of the tasks that are counted, in ns.
+    /// CPU time of the counted tasks, in ns.
     pub const TASK_CLOCK: PerfEvent = PerfEvent::Named(NAMED[1]);
     /// Minor and major page faults of the thread.
     pub const PAGE_FAULTS: PerfEvent = PerfEvent::Named(NAMED[2]);
     /// Voluntary and involuntary context switches of the thread.
     pub const CONTEXT_SWITCHES: PerfEvent = PerfEvent::Named(NAMED[3]);
     pub const CPU_MIGRATIONS: PerfEvent = PerfEvent::Named(NAMED[4]);
-    /// Page faults that needed no I/O.
+    /// Page faults without I/O.
     pub const MINOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[5]);
-    /// Page faults that needed I/O.
+    /// Page faults with I/O.
     pub const MAJOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[6]);
     pub const CYCLES: PerfEvent = PerfEvent::Named(NAMED[9]);
     pub const INSTRUCTIONS: PerfEvent = PerfEvent::Named(NAMED[10]);
-    /// Misses of the last cache.
+    /// Misses of the last-level cache.
     pub const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
 
-    /// The event that counts how often a tracepoint is hit.
+    /// The event that counts the hits of a tracepoint.
     pub fn tracepoint(group: &str, name: &str) -> PerfEvent {
         PerfEvent::Tracepoint { group: group.to_owned(), name: name.to_owned() }
     }
@@ -120,12 +120,12 @@ impl PerfEvent {
     }
 }
 
-/// A text that names no event.
+/// A text that is not the name of an event.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is not an event{1}", text.escape_debug(), hint(near))]
 pub struct UnknownEvent {
     pub text: String,
-    /// The event that it resembles.
+    /// A similar event.
     pub near: Option<&'static str>,
 }
 
@@ -159,7 +159,7 @@ impl FromStr for PerfEvent {
     }
 }
 
-/// As names of groups and tracepoints are in the kernel: they become parts of a path.
+/// Restricted to the kernel's names of groups and tracepoints, as they become parts of a path.
 fn is_word(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=128).contains(&word.len()) && word.bytes().all(plain)

@@ -1,34 +1,34 @@
 //! Published results of an experiment, and the trend that must be reproduced.
 //!
-//! Absolute figures depend on the machine. What does not is how figures stand to one another:
-//! forced writes are slower than buffered ones. So a result has, beside the words that were
-//! published, the figure to read here and a [`Shape`] that holds or does not.
+//! Absolute figures depend on the machine. The relations between figures do not: forced writes are
+//! slower than buffered ones. So a result has, beside the published text, the figure to read here
+//! and a [`Shape`] that holds or does not.
 
 use crate::{Comparison, Nanos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What was published of an experiment.
+/// The published results of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Published {
-    /// The publication, and its system.
+    /// The publication and the measured system.
     pub source: String,
-    /// In the order of the file.
+    /// The results in the order of the file.
     pub results: Vec<PublishedResult>,
 }
 
 /// One published result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PublishedResult {
-    /// In words for people: a figure of which measurement.
+    /// The description of the figure, for display.
     pub what: String,
-    /// As it was published, with its unit.
+    /// The published value with its unit.
     pub value: String,
-    /// The same figure here, a [`Term`].
+    /// The same figure here, as a [`Term`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
-    /// What must come out anywhere, a [`Shape`].
+    /// The trend that must be reproduced on any system, as a [`Shape`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
 }
@@ -36,60 +36,59 @@ pub struct PublishedResult {
 /// A figure of this run: `writes/open: p99`, `shared-sum: round-median`, `timer@loaded: max`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// A measure or a series, with `@` and the phase where there are several of it; `*` stands for
-    /// any part between slashes.
+    /// A measure or a series, with `@` and the phase if it is ambiguous; `*` matches any part
+    /// between slashes.
     pub of: String,
-    /// A figure of a series (as in requirements), or one that the measure states.
+    /// A figure of a series (as in requirements), or one stated by the measure.
     pub figure: String,
 }
 
-/// How figures stand to one another: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~
-/// 257`.
+/// A relation between figures: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~ 257`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shape {
     pub left: Term,
-    /// How it stands to the right one.
+    /// The relation of the left to the right figure.
     pub relation: Relation,
     pub right: Right,
 }
 
-/// How two figures stand to one another.
+/// A relation of two figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
     Is(Comparison),
-    /// Within a tenth of the right one.
+    /// Within 10 % of the right one.
     About,
 }
 
-/// What a figure is held against.
+/// The right side of a relation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Right {
     /// A multiple of another figure.
     Times(f64, Term),
-    /// A number: nanoseconds where it was written as a time.
+    /// A number: nanoseconds if written as a time.
     Number(f64),
 }
 
-/// What became of a published trend here.
+/// The outcome of a published trend here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trend {
-    /// It is there, and as large as published or larger.
+    /// The effect exists and is at least as large as published.
     Reproduced,
-    /// It is there, and smaller than published.
+    /// The effect exists and is smaller than published.
     Weaker,
-    /// Nothing is there, and as much as was published would have shown.
+    /// No effect exists, and one as large as published would have been visible.
     Absent,
     Reversed,
-    /// The figures here show neither.
+    /// The figures show neither.
     Undecided,
 }
 
 impl Trend {
-    /// Of a ratio that was published as `published`, where the 95 % interval of the same ratio here
-    /// is this. 1 is no effect.
+    /// The outcome for a ratio published as `published` with this 95 % interval here. 1 is no
+    /// effect.
     pub fn of((low, high): (f64, f64), published: f64) -> Trend {
-        // So that more is what was published.
+        // Inverted if necessary, so that the published effect is an increase.
         let (low, high, published) = match published < 1.0 {
             true => (1.0 / high, 1.0 / low, 1.0 / published),
             false => (low, high, published),
@@ -105,7 +104,7 @@ impl Trend {
             (false, false, true) => Trend::Undecided,
         }
     }
-    /// As people and machines read it.
+    /// Its name in output and documents.
     pub fn word(self) -> &'static str {
         match self {
             Trend::Reproduced => "reproduced",
@@ -129,7 +128,7 @@ pub enum ShapeError {
          p50 > 2 * writes/whole: p50`"
     )]
     NoRelation,
-    /// A factor that is none.
+    /// An invalid factor.
     #[error("`{0}` is not a factor above 0")]
     BadFactor(String),
 }
@@ -143,14 +142,14 @@ const RELATIONS: [(&str, Relation); 5] = [
 ];
 
 impl Relation {
-    /// Whether the left figure stands so to the right one.
+    /// Whether the left figure has this relation to the right one.
     pub fn holds(self, left: f64, right: f64) -> bool {
         match self {
             Relation::Is(comparison) => comparison.holds(left, right),
             Relation::About => (left - right).abs() <= right.abs() / 10.0,
         }
     }
-    /// As it stands between two figures: `<`.
+    /// Its sign between two figures: `<`.
     pub fn sign(self) -> &'static str {
         RELATIONS
             .iter()

@@ -5,7 +5,7 @@ use crate::words::{nearest, suggestion};
 use std::fmt;
 use std::str::FromStr;
 
-/// A figure that a requirement can be about.
+/// The figure of a requirement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Metric {
     Min,
@@ -15,14 +15,14 @@ pub enum Metric {
     Stddev,
     /// A percentile above 0 and below 100 (`p99.9`, `median`).
     Percentile(f64),
-    /// A percentile of the view corrected for coordinated omission (`corrected p99.9`).
+    /// A percentile corrected for coordinated omission (`corrected p99.9`).
     CorrectedPercentile(f64),
     Count,
-    /// Releases that passed while the cycle before still ran. Of a workload, which has no cycle
-    /// for them, the skipped ones.
+    /// Releases that passed while the previous cycle still ran. For a workload, which has no cycle
+    /// for them, the skipped releases.
     Overruns,
     Skipped,
-    /// Samples lost on the way.
+    /// Lost samples.
     Lost,
     /// Page faults of the measuring thread.
     Faults,
@@ -45,7 +45,7 @@ impl Metric {
     }
 }
 
-/// How the figure is held against the bound.
+/// The comparison of the figure with the bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
     /// `<`
@@ -61,7 +61,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Longer spellings first, so that `<=` is not read as `<`.
+    /// Longer spellings first, so that `<=` is not parsed as `<`.
     const SPELLINGS: [(&'static str, Comparison); 5] = [
         ("<=", Comparison::LessOrEqual),
         (">=", Comparison::GreaterOrEqual),
@@ -70,7 +70,7 @@ impl Comparison {
         (">", Comparison::Greater),
     ];
 
-    /// Whether `figure` stands so to `bound`.
+    /// Whether `figure` has this relation to `bound`.
     pub fn holds(self, figure: f64, bound: f64) -> bool {
         match self {
             Comparison::Less => figure < bound,
@@ -91,7 +91,7 @@ pub struct Requirement {
     pub bound: i64,
 }
 
-/// What became of a requirement.
+/// The outcome of a requirement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Met,
@@ -112,7 +112,7 @@ pub enum RequirementError {
     /// The figure is unknown.
     #[error("`{word}` is not a figure of a series{}", suggestion(*near))]
     UnknownMetric { word: String, near: Option<&'static str> },
-    /// A percentile that is none.
+    /// An invalid percentile.
     #[error("`{0}` is not a percentile above 0 and up to 100")]
     BadPercentile(String),
     /// The bound is not a duration.
@@ -164,7 +164,7 @@ fn metric(word: &str) -> Result<Metric, RequirementError> {
 impl FromStr for Metric {
     type Err = RequirementError;
 
-    /// Reads `max`, `p99.9`, `median`, ….
+    /// Parses `max`, `p99.9`, `median`, ….
     fn from_str(text: &str) -> Result<Metric, RequirementError> {
         metric(text.trim())
     }

@@ -1,4 +1,4 @@
-//! The words of scheduling: policies, priorities, clocks.
+//! The names of scheduling: policies, priorities, clocks.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Policy {
     Rr,
     /// SCHED_OTHER: the default time sharing.
     Other,
-    /// SCHED_BATCH: time sharing for work that does not hurry.
+    /// SCHED_BATCH: time sharing for work that is not urgent.
     Batch,
     /// SCHED_IDLE: runs only on an otherwise idle CPU.
     Idle,
@@ -22,7 +22,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Every policy with the word that files use for it.
+    /// Every policy with its name in files.
     pub const WORDS: [(&'static str, Policy); 6] = [
         ("fifo", Policy::Fifo),
         ("rr", Policy::Rr),
@@ -32,18 +32,18 @@ impl Policy {
         ("deadline", Policy::Deadline),
     ];
 
-    /// The policy with this name, in any case, with or without `SCHED_`.
+    /// The policy with this name, case-insensitive, with or without `SCHED_`.
     pub fn from_word(word: &str) -> Option<Policy> {
         let lower = word.to_ascii_lowercase();
         let bare = lower.strip_prefix("sched_").unwrap_or(&lower);
         let bare = if bare == "normal" { "other" } else { bare };
         Policy::WORDS.iter().find(|(name, _)| *name == bare).map(|(_, policy)| *policy)
     }
-    /// The word for it in files.
+    /// Its name in files.
     pub fn word(self) -> &'static str {
         Policy::WORDS.iter().find(|(_, policy)| *policy == self).map_or("other", |(name, _)| *name)
     }
-    /// Whether it runs before every time-sharing task.
+    /// Whether it precedes every time-sharing task.
     pub fn is_real_time(self) -> bool {
         matches!(self, Policy::Fifo | Policy::Rr | Policy::Deadline)
     }
@@ -53,7 +53,7 @@ impl Policy {
     }
 }
 
-/// As the kernel names it: `SCHED_FIFO`.
+/// Its name in the kernel: `SCHED_FIFO`.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("SCHED_{}", self.word().to_ascii_uppercase()))
@@ -108,7 +108,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Every clock with the word that files use for it.
+    /// Every clock with its name in files.
     pub const WORDS: [(&'static str, Clock); 3] =
         [("monotonic", Clock::Monotonic), ("realtime", Clock::Realtime), ("tai", Clock::Tai)];
 
@@ -118,13 +118,13 @@ impl Clock {
         let bare = lower.strip_prefix("clock_").unwrap_or(&lower);
         Clock::WORDS.iter().find(|(name, _)| *name == bare).map(|(_, clock)| *clock)
     }
-    /// The word for it in files.
+    /// Its name in files.
     pub fn word(self) -> &'static str {
         Clock::WORDS.iter().find(|(_, clock)| *clock == self).map_or("monotonic", |(name, _)| *name)
     }
 }
 
-/// As the kernel names it: `CLOCK_MONOTONIC`.
+/// Its name in the kernel: `CLOCK_MONOTONIC`.
 impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("CLOCK_{}", self.word().to_ascii_uppercase()))

@@ -1,42 +1,42 @@
-//! Everything that is kept of a series of samples, live and in a bundle alike.
+//! The data of a series of samples, identical in a run and in a bundle.
 
 use crate::{LinearHistogram, Losses, Nanos, Sample, Unfinished};
 use hdrhistogram::Histogram;
 
-/// How many of the worst samples are kept whole, unless asked otherwise.
+/// The default number of worst samples kept.
 pub const WORST_KEPT: usize = 64;
-/// Significant digits of the histogram of the whole: every value within 0.1 %.
+/// The significant digits of the overall histogram: every value within 0.1 %.
 pub const HDR_DIGITS: u8 = 3;
-/// Latencies from here on (12 days) are counted as this in the histogram of the whole; `max` stays
+/// The limit of the overall histogram (12 days), which longer latencies are counted as; `max` stays
 /// exact.
 pub const HDR_MAX: u64 = 1 << 50;
-/// At most this many missed periods are added to the corrected view for one sample: a bound on
-/// work, not met by real runs.
+/// The maximum number of missed periods that one sample adds to the corrected view: a limit on
+/// work, not reached in real runs.
 const CORRECTION_MAX: i64 = 10_000_000;
 
-/// What must be known before the first sample.
+/// The parameters needed before the first sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeriesShape {
-    /// The largest latency that the exact histogram holds.
+    /// The largest latency in the exact histogram.
     pub range: Nanos,
     /// The width of its bins.
     pub resolution: Nanos,
-    /// The period, where samples are expected at equal distances: missed periods can then be
-    /// corrected for.
+    /// The period, for samples expected at equal distances: missed periods can then be corrected
+    /// for.
     pub period: Option<Nanos>,
 }
 
-/// The statistics of a series, updated sample by sample: memory bounded by the shape, never by the
+/// The statistics of a series, updated sample by sample: the shape limits the memory, not the
 /// number of samples.
 #[derive(Clone, Debug)]
 pub struct SeriesData {
-    /// The period, where there is one.
+    /// The period, if any.
     pub period: Option<Nanos>,
     /// The exact histogram in the requested range.
     pub exact: LinearHistogram,
-    /// The HDR histogram of the whole, in ns; negative latencies are counted as 0.
+    /// The overall HDR histogram in ns; negative latencies are counted as 0.
     pub whole: Histogram<u64>,
-    /// The same with the samples of the missed periods (Tene's correction for coordinated
+    /// The same including the samples of missed periods (Tene's correction for coordinated
     /// omission: a sample late by `L > period` hid latencies `L - period`, `L - 2·period`, …).
     /// Absent while it would not differ.
     pub corrected: Option<Histogram<u64>>,
@@ -47,21 +47,21 @@ pub struct SeriesData {
     pub sum: i128,
     /// Sum of their squares in ns²; `None` if the source does not report it (imports).
     pub sum_squares: Option<u128>,
-    /// The worst samples, the latest first.
+    /// The worst samples, the highest latency first.
     pub worst: Vec<Sample>,
     pub losses: Losses,
-    /// The sample that was under way at the end: in no other statistic.
+    /// The sample in progress at the end, which is in no other statistic.
     pub unfinished: Option<Unfinished>,
 }
 
-/// An empty HDR histogram of punctual's precision, which grows as it must.
+/// An empty, auto-resizing HDR histogram of punctual's precision.
 pub fn empty_hdr() -> Histogram<u64> {
     let mut hdr = Histogram::new(HDR_DIGITS).expect("HDR_DIGITS is between 0 and 5");
     hdr.auto(true);
     hdr
 }
 
-/// Counts `n` samples of a latency in an HDR histogram of this module's bounds.
+/// Counts `n` samples of a latency in an HDR histogram within this module's limits.
 pub fn record_hdr(hdr: &mut Histogram<u64>, latency: Nanos, n: u64) {
     let value = (latency.ns().max(0) as u64).min(HDR_MAX);
     hdr.record_n(value, n).expect("an auto-resizing histogram takes every value up to HDR_MAX");
@@ -84,7 +84,7 @@ impl SeriesData {
         }
     }
 
-    /// How many samples the statistics are over.
+    /// The number of samples in the statistics.
     pub fn count(&self) -> u64 {
         self.losses.recorded
     }
@@ -107,7 +107,7 @@ impl SeriesData {
         self.losses.recorded += 1;
     }
 
-    /// Counts periods that passed without a sample during one of this latency, which is recorded.
+    /// Counts periods without a sample during one of this latency, which is recorded separately.
     pub(crate) fn miss(&mut self, latency: Nanos, missed: u64) {
         if missed == 0 {
             return;
@@ -124,7 +124,7 @@ impl SeriesData {
         }
     }
 
-    /// Keeps the sample when it is among the worst. Of equal ones the earliest stays.
+    /// Keeps the sample if it is among the worst. Of equal ones the earliest stays.
     pub(crate) fn keep_if_bad(&mut self, sample: &Sample) {
         if self.worst.len() == WORST_KEPT
             && self.worst.last().is_some_and(|w| w.latency() >= sample.latency())
@@ -136,8 +136,8 @@ impl SeriesData {
         self.worst.truncate(WORST_KEPT);
     }
 
-    /// The unfinished sample, unless it is young like any other: it was longer than every finished
-    /// one, or a release passed meanwhile.
+    /// The unfinished sample, if it is significant: longer than every finished one, or a release
+    /// passed meanwhile.
     pub fn hanging(&self) -> Option<Unfinished> {
         let matters = |one: &Unfinished| {
             self.max.is_none_or(|max| one.lasted > max) || one.passed > 0 && !one.ended
@@ -145,18 +145,17 @@ impl SeriesData {
         self.unfinished.filter(matters)
     }
 
-    /// The maximum with the lower bound of a hanging sample; `None` without samples.
+    /// The maximum including the lower bound of a hanging sample; `None` without samples.
     pub fn longest(&self) -> Option<Nanos> {
         self.max.into_iter().chain(self.hanging().map(|one| one.at_least)).max()
     }
 
-    /// Adds the samples of another series of the same kind: what both hold is then as if one had
-    /// recorded all.
+    /// Adds the samples of another series of the same kind, as if one had recorded all.
     pub fn add(&mut self, other: &SeriesData) {
         let differs = self.corrected.is_some() || other.corrected.is_some();
         if differs {
             let mut corrected = self.corrected.take().unwrap_or_else(|| self.whole.clone());
-            // Auto-resizing histograms of one precision always add up.
+            // Auto-resizing histograms of the same precision can always be added.
             let _ = corrected.add(other.corrected.as_ref().unwrap_or(&other.whole));
             self.corrected = Some(corrected);
         }

@@ -1,5 +1,5 @@
-//! Requirements on the series of a program's threads: `response p99.9 < 800us`, of every thread or
-//! of one: `servo/response p99.9 < 800us`; and on those of CPUs: `interruption max < 50us`,
+//! Requirements on the series of a program's threads: `response p99.9 < 800us`, for every thread or
+//! for one: `servo/response p99.9 < 800us`; and on those of CPUs: `interruption max < 50us`,
 //! `entries < 10`, `cpu3/entry p99 < 20us`.
 
 use crate::cycle::SeriesKind;
@@ -10,15 +10,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// The number of entries, as a figure of its own: `entries < 10`.
+/// The number of entries as a figure: `entries < 10`.
 const ENTRIES: &str = "entries";
 
 /// A series that only some measures have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NamedSeries {
-    /// Of a thread of a program.
+    /// A series of a program's thread.
     Cycle(SeriesKind),
-    /// Of a CPU whose entries into the kernel are measured.
+    /// A series of a CPU whose entries into the kernel are measured.
     Entry(EntrySeries),
 }
 
@@ -35,7 +35,7 @@ impl NamedSeries {
         SeriesKind::from_word(word).map(NamedSeries::Cycle).or_else(entry)
     }
 
-    /// The series that a requirement begins with, and the requirement on it.
+    /// The series at the start of a requirement, and the requirement on it.
     fn of(text: &str) -> Option<(NamedSeries, Cow<'_, str>)> {
         let is_end = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
         if let Some(rest) = text.strip_prefix(ENTRIES).filter(is_end) {
@@ -47,24 +47,24 @@ impl NamedSeries {
     }
 }
 
-/// A requirement, and the series that it is about.
+/// A requirement with the series concerned.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SeriesRequirement {
-    /// The thread, by the name that its series have, or the CPU, as `cpu3`; `None`: every one.
+    /// The thread, by the name of its series, or the CPU, as `cpu3`; `None`: all.
     pub thread: Option<String>,
-    /// Which, of the series of a program or of a CPU; `None`: the response times, or the
-    /// interruptions. Other measures have no such series.
+    /// The series of a program or of a CPU; `None`: the response times or the interruptions. Other
+    /// measures have no such series.
     pub kind: Option<NamedSeries>,
     pub requirement: Requirement,
 }
 
 impl SeriesRequirement {
-    /// Whether it is about this series of the thread with this name.
+    /// Whether it concerns this series of the thread with this name.
     pub fn is_about(&self, thread: &str, kind: SeriesKind) -> bool {
         self.names(thread, NamedSeries::Cycle(kind), NamedSeries::Cycle(SeriesKind::Response))
     }
 
-    /// Whether it is about this series of this CPU.
+    /// Whether it concerns this series of this CPU.
     pub fn is_about_cpu(&self, cpu: usize, series: EntrySeries) -> bool {
         let usual = NamedSeries::Entry(EntrySeries::Interruption);
         self.names(&cpu_label(cpu), NamedSeries::Entry(series), usual)
@@ -76,12 +76,12 @@ impl SeriesRequirement {
     }
 }
 
-/// What a CPU is called that is measured.
+/// The name of a measured CPU.
 pub fn cpu_label(cpu: usize) -> String {
     format!("cpu{cpu}")
 }
 
-/// As it is written; [`FromStr`] reads it back.
+/// As written; [`FromStr`] parses it.
 impl fmt::Display for SeriesRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(thread) = &self.thread {
@@ -115,7 +115,8 @@ impl FromStr for SeriesRequirement {
     }
 }
 
-/// The thread before `/SERIES`, and the rest from the series on. Names of threads may hold spaces.
+/// The thread before `/SERIES`, and the rest from the series on. Names of threads may contain
+/// spaces.
 fn thread_of(text: &str) -> Option<(&str, &str)> {
     text.match_indices('/')
         .map(|(at, _)| (&text[..at], &text[at + 1..]))

@@ -79,12 +79,12 @@ impl Nanos {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The span for people, in the unit in which it is from 1 to 999, with four digits: `10.87 ms`,
-    /// `992 ns`, `-1.5 us`. [`Display`](fmt::Display) is exact.
+    /// The span for display, in the unit in which it is from 1 to 999, with four digits: `10.87
+    /// ms`, `992 ns`, `-1.5 us`. [`Display`](fmt::Display) is exact.
     pub fn readable(self) -> String {
         const UNITS: [(&str, f64); 3] = [("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
         let ns = self.0 as f64;
-        // What rounds up to 1000 belongs to the next unit.
+        // A value that rounds up to 1000 belongs to the next unit.
         let fits = |(_, size): &(&str, f64)| ns.abs() >= size * 0.99995;
         let (unit, size) = match ns.abs() >= 1e9 * 0.99995 {
             true => ("s", 1e9),
@@ -101,14 +101,14 @@ impl Nanos {
         };
         format!("{text} {unit}")
     }
-    /// The same span as the standard library's type; a negative span becomes zero.
+    /// The same span in the standard library's type; a negative span becomes zero.
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0.max(0) as u64)
     }
 }
 
-/// The span in the largest unit that holds it exactly: `1ms`, `1500us`, `90s`. [`FromStr`] reads it
-/// back.
+/// The span in the largest unit that holds it exactly: `1ms`, `1500us`, `90s`. [`FromStr`] parses
+/// it.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const EXACT: [(&str, i64); 4] =
@@ -183,20 +183,20 @@ instant!(ClockNs);
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Nothing there.
+    /// Empty.
     #[error("a duration is missing: write a number and a unit, like `10ms`")]
     Empty,
-    /// A number alone.
+    /// A number without a unit.
     #[error(
         "`{0}` has no unit: write `{0}ns`, `{0}us`, `{0}ms`, `{0}s`, `{0}min`, `{0}h` or `{0}d`"
     )]
     NoUnit(String),
-    /// Behind the number stands none of the units.
+    /// An unknown unit after the number.
     #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", suggestion(*near))]
     UnknownUnit {
         /// As written.
         unit: String,
-        /// The nearest known one.
+        /// The most similar known unit.
         near: Option<&'static str>,
     },
     /// Below zero.
@@ -225,8 +225,8 @@ fn clip(text: &str) -> String {
 impl FromStr for Nanos {
     type Err = DurationError;
 
-    /// Reads `20us`, `1500 ms`, `0.5s`, `10 min`: a decimal number and one of [`UNITS`]. A bare `0`
-    /// needs no unit.
+    /// Parses `20us`, `1500 ms`, `0.5s`, `10 min`: a decimal number and one of [`UNITS`]. A bare
+    /// `0` needs no unit.
     fn from_str(text: &str) -> Result<Nanos, DurationError> {
         let text = text.trim();
         if text.is_empty() {

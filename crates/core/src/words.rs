@@ -1,14 +1,14 @@
 //! Suggestions for misspelled words.
 
-/// What a message about an unknown word ends in.
+/// The end of a message about an unknown word.
 pub fn suggestion(near: Option<impl std::fmt::Display>) -> String {
     near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
 }
 
-/// The candidate nearest to `word`, when it is near enough to be a likely slip of the hand.
+/// The candidate nearest to `word`, if it is near enough for a likely typing error.
 ///
-/// Damerau–Levenshtein distance (Damerau 1964), at most a third of the longer word's length and at
-/// least one edit allowed.
+/// By Damerau–Levenshtein distance (Damerau 1964): at most a third of the longer word's length, and
+/// at least one edit.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A hostile key can be megabytes long; no known word is.
     if word.len() > 64 {

@@ -1,9 +1,8 @@
-//! Whether a system is ready for real time: rules, each with its evidence, its reason and its
-//! remedy.
+//! Whether a system is ready for real time: rules, each with its evidence, reason and remedy.
 //!
 //! A rule is one short function over a [`Context`] and one entry in the table of its group
 //! (`check/rules/`). It judges facts that [`crate::environment`] read, or reads a file of its own
-//! through the context. What cannot be read makes the verdict [`Verdict::Unknown`], never a guess.
+//! through the context. An unreadable fact makes the verdict [`Verdict::Unknown`], never a guess.
 
 mod cgroups;
 mod context;
@@ -24,30 +23,30 @@ pub use rules::{Group, Rule, rules};
 use punctual_core::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 
-/// What one rule found, in the shape of `punctual check --json`. Texts hold what the kernel's files
-/// held: escape them where they are shown.
+/// The result of one rule, in the shape of `punctual check --json`. Texts contain file contents of
+/// the kernel: escape them for display.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RuleResult {
     /// The rule's name, in kebab case.
     pub id: String,
     pub group: String,
-    /// What should be the case.
+    /// The expected state.
     pub title: String,
     pub verdict: Verdict,
     /// Whether there was anything to judge: a rule for a device that the machine lacks is `ok` and
     /// does not apply.
     pub applies: bool,
-    /// What is the case, in one sentence.
+    /// The actual state, in one sentence.
     pub message: String,
-    /// Where that was seen: file and value. For `unknown`, which file could not be read and why.
+    /// The file and the value. For `unknown`, the file that could not be read, and why.
     pub evidence: String,
     /// Why it matters, in one sentence.
     pub why: String,
-    /// Where that can be read.
+    /// The source of the reason.
     pub source: String,
     /// The command or the change of the boot parameters that fixes it.
     pub fix: Option<String>,
-    /// The writes that do the same, where `check --fix` can do it.
+    /// The writes with the same effect, if `check --fix` can make them.
     pub writes: Vec<Write>,
 }
 
@@ -56,7 +55,7 @@ pub fn run(context: &Context) -> Vec<RuleResult> {
     rules().map(|rule| judge(rule, context)).collect()
 }
 
-/// Evaluates one rule; `None` where there is no such rule.
+/// Evaluates one rule; `None` if there is no such rule.
 pub fn evaluate(id: &str, context: &Context) -> Option<RuleResult> {
     rules().find(|rule| rule.id == id).map(|rule| judge(rule, context))
 }
@@ -97,8 +96,8 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
     results.iter().filter_map(finding).collect()
 }
 
-/// What a rule expects and why, for `punctual check --explain RULE`; `None` where there is no such
-/// rule.
+/// The expectation of a rule and its reason, for `punctual check --explain RULE`; `None` if there
+/// is no such rule.
 pub fn explain(id: &str) -> Option<String> {
     let rule = rules().find(|rule| rule.id == id)?;
     let Rule { id, group, title, why, source, .. } = rule;

@@ -4,14 +4,14 @@ use crate::files::{FileError, Files};
 use punctual_core::Nanos;
 use std::collections::BTreeMap;
 
-/// Ticks of one CPU, or of all together, since boot.
+/// Ticks of one CPU, or of all combined, since boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ticks {
-    /// All of them: guest time is within user time and is not added twice.
+    /// All ticks: guest time is included in user time and is not added twice.
     pub total: u64,
     /// Idle or waiting for I/O.
     pub idle: u64,
-    /// Taken by the hypervisor while there was work to do.
+    /// Time taken by the hypervisor while the CPU had work.
     pub steal: u64,
     /// In hardirqs and softirqs.
     pub interrupts: u64,
@@ -49,7 +49,7 @@ fn parse_line(line: &str) -> Option<(&str, Ticks)> {
 }
 
 impl CpuTimes {
-    /// A tick of USER_HZ, which is 100 on every architecture that Linux still has but Alpha
+    /// A tick of USER_HZ, which is 100 on every architecture that Linux supports except Alpha
     /// (include/asm-generic/param.h).
     pub const TICK: Nanos = Nanos::from_millis(10);
 
@@ -67,8 +67,7 @@ impl CpuTimes {
         Ok(times)
     }
 
-    /// How all CPUs, and each, spent the time since an earlier reading; `None` where no tick
-    /// passed.
+    /// The shares of all CPUs, and of each, since an earlier reading; `None` if no tick passed.
     pub fn since(&self, earlier: &CpuTimes) -> (Option<TimeShares>, BTreeMap<u32, TimeShares>) {
         let each = self
             .cpus
@@ -80,8 +79,7 @@ impl CpuTimes {
 
 impl Ticks {
     fn since(&self, earlier: &Ticks) -> Option<TimeShares> {
-        // The counters of a CPU can step back a little (idle accounting): a share is never
-        // negative.
+        // The counters of a CPU can decrease slightly (idle accounting): a share is never negative.
         let total = self.total.checked_sub(earlier.total).filter(|n| *n > 0)? as f64;
         let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total).min(1.0);
         Some(TimeShares {

@@ -1,9 +1,9 @@
-//! The environment of a run: what the machine and its kernel are, as far as it bears on latency.
+//! The environment of a run: the properties of the machine and its kernel that affect latency.
 //!
-//! Each fact is read here and nowhere else: the bundle keeps it, the rules of `check` judge it.
-//! What cannot be read stays [`Fact::Unavailable`] with the reason. Texts are as the kernel gave
-//! them, bounded in length but not sanitised: they can hold any byte that a task, a driver or a
-//! hypervisor chose, and whoever shows them must escape them.
+//! Each fact is read only here: the bundle stores it, the rules of `check` judge it. An unreadable
+//! fact is [`Fact::Unavailable`] with the reason. Texts are as the kernel provides them, limited in
+//! length but not sanitised: they can hold any byte that a task, a driver or a hypervisor chose,
+//! and must be escaped for display.
 
 mod boot_list;
 mod config;
@@ -34,17 +34,16 @@ use crate::files::Files;
 use punctual_core::Fact;
 use serde::{Deserialize, Serialize};
 
-/// What a run ran on. Every field has a default, so that a bundle of an older version is still
-/// read.
+/// The system of a run. Every field has a default, so that bundles of older versions can be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
     /// Version, command line, configuration, preemption and tick.
     pub kernel: Kernel,
     pub machine: Machine,
-    /// What time is read from.
+    /// The source of time.
     pub clock: ClockSource,
-    /// Which CPUs there are and what they share.
+    /// The CPUs and the resources that they share.
     pub topology: Topology,
     /// Each online CPU: frequency and idle states.
     pub cpus: Fact<Vec<CpuInfo>>,
@@ -52,19 +51,18 @@ pub struct Environment {
     pub idle_driver: Fact<String>,
     /// The cpuidle governor of the system.
     pub idle_governor: Fact<String>,
-    /// How much of the CPU the kernel leaves to real-time tasks.
+    /// The share of the CPU that the kernel allows real-time tasks.
     pub rt_throttling: Fact<RtThrottling>,
     pub memory: Memory,
-    /// Small files of the kernel that hold one setting each, by path.
+    /// Kernel files that hold one setting each, by path.
     pub settings: Settings,
-    /// Interrupts, steal time and SMIs when the run began.
+    /// Interrupts, steal time and SMIs at the beginning of the run.
     pub before: Counters,
-    /// The same when it ended; not asked until then.
+    /// The same at its end; not asked until then.
     pub after: Counters,
 }
 
-/// Reads everything but [`Environment::after`]. Takes some milliseconds; nothing of it is asked
-/// twice.
+/// Reads everything but [`Environment::after`], each file once. Takes some milliseconds.
 pub fn capture(files: &dyn Files) -> Environment {
     let topology = Topology::read(files);
     let machine = Machine::read(files);
@@ -91,8 +89,8 @@ impl Environment {
     }
 }
 
-/// `current_governor` is writable only since Linux 5.7 (drivers/cpuidle/sysfs.c); before, the
-/// read-only name was the only one.
+/// `current_governor` is writable only since Linux 5.7 (drivers/cpuidle/sysfs.c); before, only the
+/// read-only file existed.
 fn idle_governor(files: &dyn Files) -> Fact<String> {
     let governor = text(files, "/sys/devices/system/cpu/cpuidle/current_governor");
     match governor.known() {

@@ -1,5 +1,4 @@
-//! The seam to the file systems of the kernel: a live system, a captured tree, or a scripted one in
-//! tests.
+//! Access to the kernel's file systems: a live system, a captured tree, or a scripted one in tests.
 
 use punctual_core::CpuSet;
 use punctual_sys::{attributes, pace};
@@ -9,27 +8,27 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A file operation that failed: what was tried, where, and why.
+/// A failed file operation: the action, the path, and the error.
 #[derive(Debug)]
 pub struct FileError {
     /// `read`, `write`, `list`, …
     pub action: &'static str,
-    /// The path as the system knows it (without the root's prefix).
+    /// The path on that system (without the root's prefix).
     pub path: String,
     pub source: io::Error,
 }
 
 impl FileError {
-    /// Whether the file or directory is not there at all.
+    /// Whether the file or directory does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self.source.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
             || self.source.kind() == io::ErrorKind::NotFound
     }
-    /// Whether a right is missing.
+    /// Whether a permission is missing.
     pub fn is_forbidden(&self) -> bool {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
-    /// The error number of the kernel, where it gave one.
+    /// The error number of the kernel, if any.
     pub fn errno(&self) -> Option<i32> {
         self.source.raw_os_error()
     }
@@ -47,38 +46,36 @@ impl std::error::Error for FileError {
     }
 }
 
-/// What the rooms above may do with the system's files. Paths are absolute, as on the system
-/// itself.
+/// File operations of the system. Paths are absolute, as on the system itself.
 pub trait Files {
     /// The whole text of a file. Bytes that are not UTF-8 are replaced: the kernel's files can hold
     /// any task's name.
     fn read(&self, path: &str) -> Result<String, FileError>;
-    /// Writes a text in one write(2), as the kernel's files want it. Never creates a file.
+    /// Writes a text in one write(2), as the kernel's files require. Never creates a file.
     fn write(&self, path: &str, text: &str) -> Result<(), FileError>;
     /// The names in a directory, sorted.
     fn list(&self, path: &str) -> Result<Vec<String>, FileError>;
-    /// Whether there is anything at this path.
+    /// Whether the path exists.
     fn exists(&self, path: &str) -> bool;
-    /// Where a symbolic link points, as written in it.
+    /// The target of a symbolic link, as written in it.
     fn read_link(&self, path: &str) -> Result<String, FileError>;
     /// Makes a directory (a cgroup).
     fn create_dir(&self, path: &str) -> Result<(), FileError>;
     /// Removes an empty directory (a cgroup).
     fn remove_dir(&self, path: &str) -> Result<(), FileError>;
 
-    /// Sets the CPUs that a task may run on: the one setting which the kernel shows in /proc and
-    /// takes by a system call only. A tree that is not the running system refuses.
+    /// Sets the CPUs that a task may run on, the only setting that /proc shows but that only a
+    /// system call changes. A tree that is not the running system refuses.
     fn set_affinity(&self, tid: i32, _cpus: &CpuSet) -> Result<(), FileError> {
         let source = io::ErrorKind::Unsupported.into();
         Err(FileError { action: "set the affinity of", path: format!("task {tid}"), source })
     }
 
-    /// The bytes of a file, for the few of the kernel's files that are not text (/proc/config.gz).
+    /// The bytes of a file, for the few kernel files that are not text (/proc/config.gz).
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
         self.read(path).map(String::into_bytes)
     }
-    /// Exactly `length` bytes from `offset` on, for files that are windows onto registers
-    /// (/dev/cpu/0/msr).
+    /// Exactly `length` bytes from `offset` on, for files that map registers (/dev/cpu/0/msr).
     fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let bytes = self.read_bytes(path)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -93,13 +90,13 @@ pub trait Files {
         window.ok_or_else(|| FileError { action: "read", path: path.to_owned(), source: cut() })
     }
 
-    /// The text of a file without the white space around it.
+    /// The text of a file without surrounding white space.
     fn read_trimmed(&self, path: &str) -> Result<String, FileError> {
         self.read(path).map(|text| text.trim().to_owned())
     }
 }
 
-/// The real file system, from `/` or from a directory that stands for it.
+/// The real file system, from `/` or from another root directory.
 #[derive(Clone, Debug)]
 pub struct Root {
     base: PathBuf,
@@ -151,7 +148,7 @@ impl Files for Root {
     fn write(&self, path: &str, text: &str) -> Result<(), FileError> {
         self.with("write", path, |p| {
             let mut file = fs::OpenOptions::new().write(true).open(p)?;
-            // One write: the kernel parses each write(2) to a sysfs or cgroup file by itself.
+            // A single write: the kernel parses each write(2) to a sysfs or cgroup file separately.
             match file.write(text.as_bytes())? {
                 n if n == text.len() => Ok(()),
                 n => Err(io::Error::new(

@@ -1,14 +1,15 @@
-//! CPUs given to real time, and all of it taken back.
+//! Reserves CPUs for real time, and reverts it.
 //!
 //! A partition is made in three steps. [`plan()`] compares the system with the [`Request`] and
-//! gives an ordered list of changes; it changes nothing. [`create`] makes each of them through a
-//! [`crate::journal`], which knows how to take it back before it is made. [`undo`] does that, after
-//! kill -9 at any moment as well.
+//! returns an ordered list of changes; it changes nothing. [`create`] makes each of them through a
+//! [`crate::journal`], which records how to revert it before it is made. [`undo`] reverts them,
+//! also after kill -9 at any moment.
 //!
-//! The kinds of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a
-//! place where tasks are put: all that can be moved go into a housekeeping cpuset. In version 2 a
+//! The versions of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a
+//! place for tasks: all movable tasks are moved into a housekeeping cpuset. In version 2 a
 //! partition takes its CPUs away from every other cgroup (Documentation/admin-guide/cgroup-v2.rst,
-//! `cpuset.cpus.partition`), and tasks stay in the cgroups of their services. In both, what still
+//! `cpuset.cpus.partition`), and tasks stay in the cgroups of their services. In both, everything
+//! that may still run on the CPUs is listed with the reason.
 //! may run on the CPUs is listed with the reason.
 
 mod advice;
@@ -49,10 +50,10 @@ use punctual_core::words::suggestion;
 /// Why a partition is not made, found before anything is changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// A right is missing.
+    /// A capability is missing.
     #[error("{0}")]
     NoRights(String),
-    /// There is no cpuset controller to be used.
+    /// There is no usable cpuset controller.
     #[error("no CPUs can be given to a partition: {0}")]
     NoCpusets(String),
     /// No CPU at all.
@@ -67,39 +68,39 @@ pub enum Refusal {
          first"
     )]
     Offline { cpus: CpuSet, online: CpuSet },
-    /// All CPUs.
+    /// The request covers all CPUs.
     #[error("no CPU would be left for everything else (online: {online}): leave at least one out")]
     NoHousekeeping { online: CpuSet },
     /// A NUMA node that cannot be a partition.
     #[error("NUMA node {node} cannot be a partition: {why}")]
     NoNode { node: usize, why: String },
-    /// CPUs that another cgroup has for itself.
+    /// CPUs that another cgroup has exclusively.
     #[error(
         "CPU {cpus} belongs to the cgroup {path} ({claim}): remove that one first, or choose \
          other CPUs"
     )]
     Overlap { cpus: CpuSet, path: String, claim: String },
-    /// A cgroup of that name is there.
+    /// A cgroup of that name already exists.
     #[error("{0} exists already: choose other names with --rt-name and --nrt-name, or remove it")]
     Exists(String),
-    /// A name that is not one directory in the cgroup tree.
+    /// A name that is no single directory in the cgroup tree.
     #[error("`{}` cannot be the name of a partition: {fault}", name.escape_default())]
     BadName {
         name: String,
-        /// What is wrong with it.
+        /// The defect of the name.
         fault: &'static str,
     },
-    /// Both halves under one name.
+    /// Both halves have one name.
     #[error("both cgroups of the partition would be called `{0}`")]
     SameName(String),
     /// An unknown tweak.
     #[error("there is no tweak `{}`{}", name.escape_default(), suggestion(*near))]
     UnknownTweak {
         name: String,
-        /// The nearest that there is.
+        /// The most similar tweak.
         near: Option<&'static str>,
     },
-    /// A partition stands already.
+    /// A partition already exists.
     #[error("a partition exists already ({0}): undo it first, with `punctual isolate undo`")]
     AlreadyActive(String),
     /// A file with unexpected content.
@@ -110,17 +111,17 @@ pub enum Refusal {
     File(#[from] FileError),
 }
 
-/// Takes back what [`create`] did: the partition that stands, or what is left of one whose making
-/// or undoing was killed.
+/// Reverts the changes of [`create`]: those of the existing partition, or the rest of one whose
+/// creation or undo was killed.
 ///
-/// See [`journal::undo()`]; journals of `check --fix` are left alone.
+/// See [`journal::undo()`]; journals of `check --fix` are not touched.
 pub fn undo(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
 ) -> Result<UndoReport, JournalError> {
-    // A journal without its first line was killed before it changed anything; it goes with the
-    // partition's.
+    // A journal without its first line belongs to a process that was killed before it changed
+    // anything; it is removed together with the partition's.
     journal::undo(store, files, if_changed, |saved| {
         saved.partition().is_some() || saved.begin.is_none()
     })

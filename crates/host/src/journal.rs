@@ -1,18 +1,18 @@
-//! Changes to the system that can be taken back, also after kill -9 at any moment.
+//! Changes to the system that can be reverted, also after kill -9 at any moment.
 //!
 //! A journal is a file of JSON lines in [`store::SYSTEM_DIRECTORY`]. Each change is announced in
-//! it, with all that is needed to take it back, and the line has reached the disk before the change
-//! is made. What became of the change is recorded after it, with the value as the kernel writes it.
-//! Taking back ([`undo`]) goes through the file backwards and records each step too, so that it can
-//! be killed and repeated:
+//! it, with the data needed to revert it, and the line has reached the disk before the change is
+//! made. The result of the change is recorded after it, with the value as the kernel formats it.
+//! [`undo`] processes the file backwards and records each step too, so that it can be killed and
+//! repeated:
 //!
-//! - announced, and the file still holds the old value: nothing was changed, nothing is to be done;
-//! - the file holds what was written: the old value is restored;
-//! - the file holds something else: it changed hands meanwhile; that is reported and not
-//!   overwritten, unless asked to.
+//! - announced, and the file still holds the old value: nothing was changed, nothing is done;
+//! - the file holds the written value: the old value is restored;
+//! - the file holds another value: another process changed it since; that is reported, and
+//!   overwritten only on request.
 //!
 //! The boot id in the first line identifies a journal of an earlier boot, whose changes are gone;
-//! it is put aside. One lock keeps two processes from changing the system at the same time.
+//! it is set aside. A lock keeps two processes from changing the system at the same time.
 
 pub mod apply;
 pub mod record;
@@ -35,7 +35,7 @@ use record::{Begin, Event, Purpose, Record, VERSION};
 use std::io;
 use std::time::Duration;
 
-/// What went wrong with a journal itself. Nothing has been changed that is not in it.
+/// An error of a journal itself. Every change made so far is in the journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The directory or a file in it.
@@ -58,7 +58,7 @@ pub enum JournalError {
     File(#[from] FileError),
 }
 
-/// Turns an error of the store into one that names the place.
+/// Converts an error of the store into one with its path.
 pub(crate) fn in_store(
     store: &dyn Store,
     action: &'static str,
@@ -69,8 +69,8 @@ pub(crate) fn in_store(
     move |source| JournalError::Store { action, path, source }
 }
 
-/// How often a lock that is held is tried, and how long it is waited between: every command holds
-/// it while it looks for leftovers.
+/// The number of attempts to take a held lock, and the pause between them: every command holds it
+/// while it looks for leftovers.
 const LOCK_TRIES: u32 = 25;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -79,8 +79,7 @@ pub fn lock(store: &dyn Store) -> Result<Lock, JournalError> {
     wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.place()))
 }
 
-/// Takes the lock; `None` when another process keeps it for longer than it takes to look at the
-/// journals.
+/// Takes the lock; `None` if another process holds it longer than a look at the journals takes.
 pub(crate) fn wait_for_lock(store: &dyn Store) -> Result<Option<Lock>, JournalError> {
     for _ in 1..LOCK_TRIES {
         if let Some(lock) = store.lock().map_err(in_store(store, "lock", ""))? {
@@ -101,12 +100,12 @@ pub struct Journal<'a> {
     store: &'a dyn Store,
     name: String,
     next_seq: u64,
-    /// The length of the file: what an append that failed half-way left behind it is cut off.
+    /// The length of the file: the rest of an append that failed half-way is cut off.
     bytes: u64,
 }
 
 impl<'a> Journal<'a> {
-    /// Begins a new journal. Whoever calls it holds the lock for as long as the journal is written.
+    /// Begins a new journal. The caller must hold the lock while the journal is written.
     pub fn begin(
         store: &'a dyn Store,
         files: &dyn Files,
@@ -126,8 +125,7 @@ impl<'a> Journal<'a> {
         Ok(journal)
     }
 
-    /// Goes on with a journal that another process left; a line that was cut off at its end is
-    /// removed first.
+    /// Continues a journal of another process; an incomplete last line is removed first.
     pub fn resume(store: &'a dyn Store, saved: &Saved) -> Result<Journal<'a>, JournalError> {
         if saved.torn {
             store.cut(&saved.name, saved.whole_bytes).map_err(in_store(
@@ -149,12 +147,12 @@ impl<'a> Journal<'a> {
         &self.name
     }
 
-    /// Says that every change has been made.
+    /// Records that every change has been made.
     pub fn ready(&mut self) -> Result<(), JournalError> {
         self.append(Event::Ready {}).map(drop)
     }
 
-    /// Adds a record and gives back its number. It is on the disk when this returns.
+    /// Adds a record and returns its number. The record is on the disk on return.
     fn append(&mut self, event: Event) -> Result<u64, JournalError> {
         let seq = self.next_seq;
         let broken =
@@ -162,7 +160,7 @@ impl<'a> Journal<'a> {
         let mut line = serde_json::to_vec(&Record { seq, event }).map_err(broken)?;
         line.push(b'\n');
         if let Err(full) = self.store.append(&self.name, &line) {
-            // Should this fail as well, the next reader recognises the torn line by itself.
+            // If this fails as well, the next reader recognises the torn line.
             let _ = self.store.cut(&self.name, self.bytes);
             return Err(in_store(self.store, "write", &self.name)(full));
         }

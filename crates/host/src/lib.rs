@@ -1,9 +1,8 @@
 #![forbid(unsafe_code)]
 //! The machine: everything that punctual reads from and changes on a Linux system.
 //!
-//! Every path under /proc, /sys, /dev and the cgroup mounts is reached through [`files::Files`], so
-//! that the logic above it runs as well on a captured tree or on a scripted one that refuses as a
-//! kernel would.
+//! All paths under /proc, /sys, /dev and the cgroup mounts are accessed through [`files::Files`],
+//! so that the logic also runs on a captured tree, or on a scripted one that refuses like a kernel.
 
 pub mod check;
 pub mod cpu_time;

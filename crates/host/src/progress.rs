@@ -1,4 +1,4 @@
-//! What processes have done so far: whether a program works can be seen from without (proc(5)).
+//! Progress of processes: whether a program works, seen from outside (proc(5)).
 
 use crate::files::Files;
 use punctual_core::Nanos;
@@ -7,18 +7,17 @@ use punctual_core::Nanos;
 const MAX_PROCESSES: usize = 4_096;
 const TICK: Nanos = Nanos(10_000_000);
 
-/// What a process has done since it began, all its threads together.
+/// The work of a process since it began, of all its threads together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {
     pub cpu_time: Nanos,
-    /// How often its threads were given a CPU.
+    /// The number of times its threads were switched in.
     pub switches: u64,
-    /// Bytes read and written, whatever from and to; 0 where that may not be read.
+    /// Bytes read and written, from and to any file; 0 if they may not be read.
     pub io_bytes: u64,
 }
 
-/// A process and all its descendants that live now, the process first. `Err` where /proc does not
-/// show them.
+/// A process and all its living descendants, the process first. `Err` if /proc does not show them.
 pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
     let (mut found, mut next) = (vec![root], 0);
     while let Some(pid) = found.get(next).copied().filter(|_| found.len() < MAX_PROCESSES) {
@@ -28,8 +27,8 @@ pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
                 Ok(text) => found.extend(
                     text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()),
                 ),
-                // A kernel without CONFIG_PROC_CHILDREN has none of these files; a process that
-                // ended has none any more.
+                // A kernel without CONFIG_PROC_CHILDREN has none of these files; an ended process
+                // has none any more.
                 Err(_) if files.exists("/proc/self/task") && !has_children_files(files) => {
                     let more =
                         punctual_sys::children::descendants(root).map_err(|why| why.to_string())?;
@@ -51,7 +50,7 @@ fn threads(files: &dyn Files, pid: i32) -> Vec<String> {
     files.list(&format!("/proc/{pid}/task")).unwrap_or_default()
 }
 
-/// What a process has done; `None` where it is gone, or where this user may not know.
+/// The work of a process; `None` if it is gone, or this user may not read it.
 pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
     let mut done = Done::default();
     let mut known = false;
@@ -77,7 +76,7 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
     Some(done)
 }
 
-/// Whether a thread of a process has work to do, and is on a CPU or waits for one: state `R` of
+/// Whether a thread of a process is runnable: on a CPU or waiting for one, state `R` of
 /// proc_pid_stat(5).
 pub fn is_ready(files: &dyn Files, pid: i32) -> bool {
     threads(files, pid).iter().any(|tid| {
@@ -86,8 +85,8 @@ pub fn is_ready(files: &dyn Files, pid: i32) -> bool {
     })
 }
 
-/// Whether all of these processes are stopped, by a signal or a tracer: states `T` and `t`. Those
-/// that have ended do not count.
+/// Whether all of these processes are stopped, by a signal or a tracer: states `T` and `t`. Ended
+/// processes do not count.
 pub fn is_stopped(files: &dyn Files, all: &[i32]) -> bool {
     let stat = |pid: &i32| files.read(&format!("/proc/{pid}/stat")).ok();
     let stats: Vec<String> = all.iter().filter_map(stat).collect();
@@ -96,7 +95,7 @@ pub fn is_stopped(files: &dyn Files, all: &[i32]) -> bool {
     states.peek().is_some() && states.all(|state| matches!(state, "T" | "t"))
 }
 
-/// The state in a line of /proc/PID/stat, which stands behind the name.
+/// The state in a line of /proc/PID/stat, behind the name.
 fn state(stat: &str) -> Option<&str> {
     stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().next()
 }

@@ -1,5 +1,5 @@
-//! What is found later: tasks that came and went, journals of other boots and of killed processes,
-//! full disks.
+//! Leftovers: tasks that came and went, journals of other boots and of killed processes, full
+//! disks.
 
 use crate::isolate_support::Kernel;
 use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles};
@@ -56,7 +56,7 @@ fn tasks_that_undo_does_not_know_go_where_their_parents_came_from() {
         state.tasks.insert(300, task(300, "child", 100, 0, "0-2", &nrt));
         state.tasks.insert(301, task(301, "grandchild", 300, 0, "3", &rt));
         state.tasks.insert(302, task(302, "stranger", 1, 0, "3", &rt));
-        // Another task with the number of one that has ended.
+        // Another task with the number of an ended one.
         state.tasks.insert(110, task(110, "reused", 1, 0, "0-2", &nrt));
         state.tasks.get_mut(&110).unwrap().start = 9999;
         state.tasks.remove(&111);
@@ -99,7 +99,7 @@ fn a_kernel_thread_that_was_bound_since_it_was_noted_stays_where_the_kernel_has_
         let root = state.mount.clone();
         let worker = state.tasks.get_mut(&400).unwrap();
         worker.flags |= PF_NO_SETAFFINITY;
-        // One that is being made can be noted and not be moved.
+        // A thread under creation can be noted and not be moved.
         (worker.allowed, worker.cgroup) = (set("3"), root);
     });
     let report = undo(&kernel, &store);
@@ -195,7 +195,7 @@ fn a_full_disk_takes_everything_back() {
             Err(other) => panic!("{other}"),
         }
         assert_eq!(machine.snapshot(), before, "{room}");
-        // What is left has no whole line; the next undo sweeps it away.
+        // The rest has no complete line; the next undo removes it.
         assert!(undo(&machine, &store).is_complete());
         assert_eq!(store.names().unwrap(), [""; 0], "{room}");
     }
@@ -249,7 +249,7 @@ fn moved_tasks_are_restored_with_their_affinity() {
     }
 }
 
-/// The threads of an experiment are on both sides at once, in both versions.
+/// The threads of an experiment are in both halves at once, in both versions.
 #[test]
 fn an_experiment_has_threads_in_each_half() {
     for kernel in [v1("cpuset."), v2()] {

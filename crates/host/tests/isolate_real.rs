@@ -1,5 +1,5 @@
-//! Isolation on the running kernel and on those of guests: the last CPU is given to real time and
-//! taken back, by processes that are killed with SIGKILL on the way. Needs root, or QEMU.
+//! Isolation on the running kernel and in guests: the last CPU is reserved for real time and
+//! released again, by processes that are killed with SIGKILL meanwhile. Needs root, or QEMU.
 //! PUNCTUAL_TEST_EVERY_STEP=1 tries every step instead of some twenty of them.
 
 mod isolate_support;
@@ -16,13 +16,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What the process that is to die does, and when: `create 17`.
+/// The action of the process that is killed, and the step: `create 17`.
 const ORDER: &str = "PUNCTUAL_TEST_ORDER";
 
-/// Set in a guest, where no other work is disturbed.
+/// Set in a guest, where no other work can be disturbed.
 const IN_GUEST: &str = "PUNCTUAL_TEST_IN_GUEST";
 
-/// The machine is one: its tests take turns, those of other processes too.
+/// There is only one machine: its tests take turns, also with those of other processes.
 fn take_turn() -> Lock {
     let turns = Directory::at("/run/punctual-tests");
     for _ in 0..600 {
@@ -45,7 +45,7 @@ impl Death for Sigkill {
     }
 }
 
-/// What this machine lacks for these tests.
+/// The reason why these tests cannot run on this machine.
 fn lacking() -> Option<String> {
     let files = Root::system();
     match isolate::plan(&files, &request(&files)) {
@@ -81,8 +81,8 @@ fn turn() -> Option<Lock> {
     }
 }
 
-/// The last CPU. Process 1 and its children, which may supervise this test, stay where they are;
-/// CPUs are not unplugged.
+/// The last CPU. Process 1 and its children, which may supervise this test, are not moved; CPUs are
+/// not unplugged.
 fn request(files: &dyn Files) -> Request {
     let online: CpuSet = files.read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
     let last = online.iter().last().unwrap();
@@ -114,7 +114,7 @@ fn fixes() -> Vec<RequestedWrite> {
         .collect()
 }
 
-/// The process that dies: started by the tests below, with its order in the environment.
+/// The process that is killed: started by the tests below, with its order in the environment.
 #[test]
 #[ignore = "a part of the other tests"]
 fn child() {
@@ -139,7 +139,7 @@ fn child() {
     }
 }
 
-/// Runs the process above; `true` if it was killed. Anything but its end or SIGKILL fails the test.
+/// Runs the process above; returns whether it was killed. Any other failure fails the test.
 fn run(what: &str, when: Option<usize>) -> bool {
     let when = when.map_or("never".to_owned(), |step| step.to_string());
     let output = Command::new(std::env::current_exe().unwrap())
@@ -156,7 +156,7 @@ fn run(what: &str, when: Option<usize>) -> bool {
     killed
 }
 
-/// Everything that isolation touches, as it is now.
+/// The current state of everything that isolation changes.
 fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
     let files = Root::system();
     let cpusets = Cpusets::find(&files).unwrap();
@@ -168,8 +168,8 @@ fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
     all.insert("cgroups".into(), cgroups.join(" "));
     for (tid, place) in tasks::cgroup_by_task(&files, &cpusets.hierarchy).unwrap() {
         if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
-            // Threads that the kernel has bound follow its own wishes: a workqueue's rescuer goes
-            // where it last helped.
+            // The kernel moves threads that it has bound: a workqueue's rescuer stays where it last
+            // helped.
             let cpus = if stat.is_bound() { "bound".to_owned() } else { cpus.to_string() };
             all.insert(format!("task {tid} of {}", stat.id.start), format!("{place} {cpus}"));
         }
@@ -202,7 +202,7 @@ fn paths() -> Vec<String> {
     paths
 }
 
-/// Tasks that come and go are not compared; everything else is.
+/// Compares everything but tasks that come and go.
 fn assert_same(before: &BTreeMap<String, String>, paths: &[String], about: &str) {
     let after = snapshot(paths);
     let differs =
@@ -218,9 +218,8 @@ fn assert_same(before: &BTreeMap<String, String>, paths: &[String], about: &str)
     assert_eq!(narrow_newborn(before), [""; 0], "{about}: kernel threads that were born meanwhile");
 }
 
-/// Kernel threads that are not in a snapshot and may run on the first CPUs alone, as what a
-/// partition of the last one leaves: khugepaged, where switching transparent huge pages on again
-/// started it.
+/// Kernel threads that are not in a snapshot and may run only on the first CPUs, those that a
+/// partition of the last one leaves: khugepaged, if enabling transparent huge pages started it.
 fn narrow_newborn(before: &BTreeMap<String, String>) -> Vec<String> {
     let files = Root::system();
     let all = tasks::affinity(&files, 2).unwrap();
@@ -237,7 +236,7 @@ fn narrow_newborn(before: &BTreeMap<String, String>) -> Vec<String> {
     narrow.map(|stat| stat.name).collect()
 }
 
-/// Two tasks that requested CPUs: one for the last CPU, one for the first.
+/// Two tasks that requested CPUs: one the last CPU, one the first.
 struct Bystanders(Vec<Child>);
 
 impl Bystanders {
@@ -263,7 +262,7 @@ impl Drop for Bystanders {
     }
 }
 
-/// Takes back whatever a failed assertion leaves behind.
+/// Reverts the leftovers of a failed assertion.
 struct PutBack;
 
 impl Drop for PutBack {
@@ -274,7 +273,7 @@ impl Drop for PutBack {
 }
 
 /// Kills `what` at each step (or at some twenty) until it survives, and undoes each time; `prepare`
-/// goes before it.
+/// runs before it.
 fn at_every_step(prepare: Option<&str>, what: &str) {
     let Some(_turn) = turn() else { return };
     let (_put_back, _bystanders) = (PutBack, Bystanders::new());
@@ -295,7 +294,7 @@ fn at_every_step(prepare: Option<&str>, what: &str) {
             break;
         }
         deaths += 1;
-        // The first steps one by one, then ever farther apart, until one beyond the end is
+        // The first steps individually, then at growing distances, until one beyond the end is
         // survived.
         step += if every { 1 } else { 1 + step / apart };
     }
@@ -325,7 +324,7 @@ fn undo_of_a_fix_killed() {
     at_every_step(Some("fix"), "undo");
 }
 
-/// With the CPU unplugged on the way. On this machine once, for it disturbs all tasks; in a guest
+/// With the CPU unplugged meanwhile. On this machine once, as it disturbs all tasks; in a guest
 /// killed at every step.
 #[test]
 fn with_a_cpu_unplugged() {
@@ -347,7 +346,7 @@ fn with_a_cpu_unplugged() {
     assert_same(&before, &paths, "replug");
 }
 
-/// The tests above, in a guest, after a command that prepares it.
+/// The tests above in a guest, after a command that prepares it.
 fn in_a_guest(kernel: &str, prepare: &str) {
     let Some(mut guest) = punctual_testing::guest(kernel) else { return };
     let own = punctual_testing::stripped(&std::env::current_exe().unwrap());
@@ -357,8 +356,8 @@ fn in_a_guest(kernel: &str, prepare: &str) {
          export {IN_GUEST}=1 PUNCTUAL_TEST_EVERY_STEP='{every}'
          /usr/bin/isolate-test --test-threads 1 --nocapture --skip guest"
     ));
-    // At a path of its own, because the build may be under /tmp, which is another one in the guest;
-    // and for its libraries.
+    // At its own path, because the build may be under /tmp, which is another one in the guest; and
+    // for its libraries.
     guest.files = vec![punctual_lab::GuestFile::copy(&own, "/usr/bin/isolate-test").unwrap()];
     guest.programs = vec![own, "/bin/sleep".into()];
     guest.cpus = 3;
@@ -387,7 +386,7 @@ fn guest_with_6_12_and_version_2() {
     in_a_guest("debian:6.12", "");
 }
 
-/// A kernel that forgets affinities (before 6.2), and file names without their prefix.
+/// A kernel that loses affinities (before 6.2), and file names without their prefix.
 #[test]
 fn guest_with_6_1_and_version_1() {
     in_a_guest(

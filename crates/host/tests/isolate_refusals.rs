@@ -1,4 +1,4 @@
-//! What isolation refuses before it changes anything, with its messages.
+//! Requests that isolation refuses before it changes anything, with its messages.
 
 use crate::isolate_support::killing::Memory;
 use crate::isolate_support::machine::{set, v1, v2};

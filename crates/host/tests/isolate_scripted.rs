@@ -1,5 +1,4 @@
-//! Isolation on a scripted kernel: what is planned, what is refused, what is taken back, and death
-//! at every step.
+//! Isolation on a scripted kernel: plans, refusals, undo, and death at every step.
 
 use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles, MortalStore};
 use crate::isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
@@ -10,8 +9,7 @@ use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{IfChanged, Journal, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-/// Dies by unwinding; nothing of the code under test runs on the way but the closing of files, as
-/// kill -9 does it too.
+/// Dies by unwinding; of the code under test only the closing of files runs, as with kill -9.
 struct Unwinding;
 
 struct Killed;
@@ -22,7 +20,7 @@ impl Death for Unwinding {
     }
 }
 
-/// Runs something that may be killed; `true` if it was.
+/// Runs code that may be killed; returns whether it was.
 fn mortal(run: impl FnOnce()) -> bool {
     static QUIET: std::sync::Once = std::sync::Once::new();
     QUIET.call_once(|| {
@@ -97,8 +95,8 @@ fn undo_brings_back_what_was() {
     }
 }
 
-/// khugepaged ends when transparent huge pages are switched off, and is born again, with what the
-/// partition leaves, when they are switched on.
+/// khugepaged ends when transparent huge pages are disabled, and is created again, with the CPUs
+/// that the partition leaves, when they are enabled.
 #[test]
 fn kernel_threads_born_meanwhile_get_all_cpus() {
     for (name, machine) in every_machine() {
@@ -119,8 +117,8 @@ fn kernel_threads_born_meanwhile_get_all_cpus() {
     }
 }
 
-/// Of a removed partition the kernel gives the CPUs back when it finds the time, and disturbs
-/// affinities then.
+/// The kernel returns the CPUs of a removed partition some time later, and then disturbs
+/// affinities.
 #[test]
 fn a_kernel_that_is_late_changes_nothing() {
     for (name, machine) in every_machine() {
@@ -189,8 +187,8 @@ fn killed(
     (killed_creating, killed_undoing)
 }
 
-/// A change after which a process is killed is a change before the next one at which it is killed:
-/// nothing lies between.
+/// A process killed after one change is the same as one killed before the next: there is nothing
+/// between them.
 #[test]
 fn killed_at_every_step_of_create() {
     for (name, machine) in every_machine() {
@@ -211,7 +209,7 @@ fn killed_at_every_step_of_undo() {
     }
 }
 
-/// Every pair of steps is thousands of runs; each seventh of them takes a few seconds and meets all
+/// Every pair of steps takes thousands of runs; each seventh takes a few seconds and covers all
 /// kinds of steps.
 #[test]
 fn killed_in_create_and_again_in_undo() {
@@ -316,7 +314,7 @@ fn who_set_the_old_value_again_is_not_disturbed() {
 fn an_essential_refusal_takes_everything_back() {
     for (name, machine) in every_machine() {
         let before = machine().snapshot();
-        // Every change that the plan calls essential, refused once.
+        // Refuses every change that the plan calls essential once.
         let plan = isolate::plan(&machine(), &cpu3()).unwrap();
         let essential =
             plan.steps.iter().filter(|step| step.essential).filter_map(|step| match &step.change {

@@ -1,4 +1,4 @@
-//! Each module is a suite of its own.
+//! Each module is its own suite.
 
 mod isolate_support;
 

@@ -1,9 +1,9 @@
-//! Packages of a Debian suite, fetched and verified by this machine's apt, whatever suite the
-//! machine itself runs.
+//! Packages of a Debian suite, fetched and verified by this machine's apt, independent of the
+//! machine's own suite.
 //!
-//! apt works here on a configuration of its own (sources, lists and archives in the cache), with
-//! the mirror of the system's own sources and the keyring of Debian's archive. Nothing of the
-//! system's apt state is touched.
+//! apt uses a private configuration here (sources, lists and archives in the cache), with the
+//! mirror of the system's own sources and the keyring of Debian's archive. The system's apt state
+//! is not touched.
 
 use crate::cache::Cache;
 use crate::{Arch, LabError, private, tools};
@@ -15,10 +15,10 @@ use std::time::{Duration, SystemTime};
 /// Debian's keys, from the package debian-archive-keyring.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// The system's hooks around an update (clearing its archives, refreshing its software catalogue)
-/// are not for this one.
+/// do not apply here.
 const NO_HOOKS: &str = "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear \
                         APT::Update::Post-Invoke-Success;\n";
-/// Package lists older than this are fetched anew.
+/// The age at which package lists are fetched again.
 const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// A package of one exact version.
@@ -26,12 +26,12 @@ const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 pub struct Package {
     pub name: String,
     pub version: String,
-    /// What it needs in an exact version, and the build programs of a kernel's headers, which name
-    /// a lowest one: its siblings from the same source.
+    /// The dependencies on an exact version, and the build programs of a kernel's headers, which
+    /// have a minimum version: siblings from the same source.
     siblings: Vec<String>,
 }
 
-/// One suite for one architecture, as apt sees it from here.
+/// One suite for one architecture.
 pub struct Suite<'a> {
     cache: &'a Cache,
     name: &'a str,
@@ -42,7 +42,7 @@ pub struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    /// Opens a suite (`bookworm`, `trixie-backports`), fetching its package lists where they are
+    /// Opens a suite (`bookworm`, `trixie-backports`), fetching its package lists if they are
     /// missing or too old.
     pub fn open(cache: &'a Cache, name: &'a str, arch: Arch) -> Result<Suite<'a>, LabError> {
         let suite = Suite {
@@ -58,8 +58,7 @@ impl<'a> Suite<'a> {
         let age = age.and_then(|written| SystemTime::now().duration_since(written).ok());
         if age.is_none_or(|age| age > LISTS_KEEP) {
             match suite.update() {
-                // Old lists still name packages that are in the cache; their version is shown
-                // wherever they are used.
+                // Old lists still name packages in the cache; their version is shown on each use.
                 Err(LabError::Missing(_)) if age.is_some() => {}
                 updated => updated?,
             }
@@ -71,7 +70,7 @@ impl<'a> Suite<'a> {
         self.cache.dir().join("apt").join(format!("{}-{}", self.name, self.arch.debian_name()))
     }
 
-    /// A file as old as the lists; apt's own files carry the mirror's times.
+    /// A file as old as the lists; apt's own files have the mirror's times.
     fn stamp(&self) -> PathBuf {
         self.dir().join("updated")
     }
@@ -93,7 +92,7 @@ impl<'a> Suite<'a> {
             at("Dir::State::status", nothing),
             at("Dir::Cache", dir.join("cache")),
         ];
-        // Container images switch apt's index off, which makes each question cost a second.
+        // Container images disable apt's index, which makes each query cost a second.
         let words = [
             "Dir::Cache::pkgcache=pkgcache.bin",
             "Dir::Cache::srcpkgcache=srcpkgcache.bin",
@@ -143,7 +142,7 @@ impl<'a> Suite<'a> {
             // Without Error-Mode=any a failed update is a warning and the old lists stay.
             self.apt(&self.apt_get, &["-o", "APT::Update::Error-Mode=any", "update"], &dir)
         };
-        // Not every suite has security updates (sid), and not every mirror those of every
+        // Not every suite has security updates (sid), and not every mirror has those of every
         // architecture.
         fetch(&lines).or_else(|why| match lines.lines().next() {
             Some(archive) if lines.lines().count() > 1 => fetch(&format!("{archive}\n")),
@@ -152,9 +151,9 @@ impl<'a> Suite<'a> {
         fs::write(self.stamp(), "").map_err(LabError::io("write", self.stamp()))
     }
 
-    /// The newest version of a package in the suite. The answer is kept until the lists are fetched
-    /// anew: every guest asks several times, and apt reads the whole index each time, while
-    /// others wait.
+    /// The newest version of a package in the suite. The answer is cached until the lists are
+    /// fetched again: every guest asks several times, and apt reads the whole index each time,
+    /// while others wait.
     pub fn candidate(&self, name: &str) -> Result<Package, LabError> {
         let kept = self.dir().join("candidates").join(name);
         let time = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
@@ -164,7 +163,7 @@ impl<'a> Suite<'a> {
         {
             return Ok(package);
         }
-        // Another process may be exchanging the lists, or the index that apt makes of them.
+        // Another process may be replacing the lists, or the index that apt makes of them.
         let _lock = self.cache.lock()?;
         let stanza =
             self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
@@ -174,7 +173,7 @@ impl<'a> Suite<'a> {
                 "apt-get update",
             )
         })?;
-        // Those who read it hold no lock: whole or not at all.
+        // Readers hold no lock: the file must appear whole.
         let (dir, part) = (self.dir().join("candidates"), self.dir().join("candidate.part"));
         fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
         fs::write(&part, stanza).map_err(LabError::io("write", &part))?;
@@ -182,8 +181,8 @@ impl<'a> Suite<'a> {
         Ok(package)
     }
 
-    /// The newest version of a package and, through all levels, the siblings that it needs in an
-    /// exact version: what a kernel's metapackage stands for.
+    /// The newest version of a package and, transitively, the siblings that it needs in an exact
+    /// version: the packages behind a kernel's metapackage.
     pub fn family(&self, name: &str) -> Result<Vec<Package>, LabError> {
         let mut family = vec![self.candidate(name)?];
         let mut next = 0;
@@ -198,16 +197,15 @@ impl<'a> Suite<'a> {
         Ok(family)
     }
 
-    /// The directory with a package and all that it depends on unpacked into one tree: a program of
-    /// another release runs there on the libraries that it was built for, and nothing is
-    /// installed. Fetched if the cache does not have it.
+    /// The directory with a package and all its dependencies unpacked into one tree: a program of
+    /// another release runs there on the libraries that it was built for, and nothing is installed.
+    /// Fetched if not in the cache.
     pub fn unpacked_with_dependencies(&self, package: &Package) -> Result<PathBuf, LabError> {
         let target = self.unpacked_place(package, "with-dependencies_");
         if target.exists() {
             return Ok(target);
         }
-        // No package is installed in the private configuration, so that all of them count as
-        // missing.
+        // The private configuration has no installed packages, so all of them count as missing.
         let exact = format!("{}={}", package.name, package.version);
         let words = ["--download-only", "--yes", "--no-install-recommends", "install", &exact];
         let archives = self.dir().join("cache/archives");
@@ -215,14 +213,14 @@ impl<'a> Suite<'a> {
             suite.apt(&suite.apt_get, &words, suite.cache.dir())?;
             Ok(archives.clone())
         })?;
-        // What is unpacked need not be kept packed.
+        // The packed file is not needed after unpacking.
         let _lock = self.cache.lock()?;
         self.apt(&self.apt_get, &["clean"], self.cache.dir())?;
         Ok(target)
     }
 
     /// The directory with a family of packages unpacked into one tree, named after the first;
-    /// fetched if the cache does not have it.
+    /// fetched if not in the cache.
     pub fn unpacked(&self, family: &[Package]) -> Result<PathBuf, LabError> {
         let Some(first) = family.first() else {
             return Err(LabError::Request("no package to unpack".to_owned()));
@@ -247,7 +245,7 @@ impl<'a> Suite<'a> {
         self.cache.dir().join("packages").join(name.replace(':', "%3a"))
     }
 
-    /// Unpacks all packages in the directory that `fetch` gives, unless that has been done before.
+    /// Unpacks all packages in the directory that `fetch` returns, unless done before.
     fn unpack(
         &self,
         package: &Package,
@@ -328,8 +326,8 @@ impl Mirrors {
         Mirrors::from_targets(&targets).ok_or_else(|| none(String::new()))
     }
 
-    /// From lines `release component uri`: the plain release's mirror holds every suite but the
-    /// security ones.
+    /// Parses lines `release component uri`: the plain release's mirror has all but the security
+    /// suites.
     fn from_targets(targets: &str) -> Option<Mirrors> {
         let fields = |line: &str| -> Option<(String, String)> {
             let mut words = line.split_whitespace();
@@ -344,7 +342,7 @@ impl Mirrors {
         Some(Mirrors { archive, security: find(|release| release.ends_with("-security")) })
     }
 
-    /// The sources.list for a suite. Only package lists are fetched: no translations, no desktop
+    /// The sources.list of a suite. Only package lists are fetched, no translations or desktop
     /// metadata.
     fn source_lines(&self, suite: &str, arch: Arch) -> String {
         let options = format!("[signed-by={KEYRING} arch={} target=Packages]", arch.debian_name());

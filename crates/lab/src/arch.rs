@@ -1,4 +1,4 @@
-//! What differs between the architectures that a guest can have.
+//! Differences between the architectures of guests.
 
 use crate::LabError;
 
@@ -11,7 +11,7 @@ pub enum Arch {
     Arm64,
     /// 32-bit Arm with hardware floating point, on the same board.
     Armhf,
-    /// 64-bit RISC-V, on QEMU's `virt` board of that.
+    /// 64-bit RISC-V, on QEMU's `virt` board of that architecture.
     Riscv64,
 }
 
@@ -26,7 +26,7 @@ impl Arch {
             )),
         }
     }
-    /// Where Debian puts its libraries, below /usr/lib.
+    /// The directory of Debian's libraries below /usr/lib.
     pub(crate) fn multiarch(self) -> &'static str {
         match self {
             Arch::Amd64 => "x86_64-linux-gnu",
@@ -35,7 +35,7 @@ impl Arch {
             Arch::Riscv64 => "riscv64-linux-gnu",
         }
     }
-    /// The dynamic linker in an unpacked tree, where /lib is no link to /usr/lib.
+    /// The dynamic linker in an unpacked tree, in which /lib is not a link to /usr/lib.
     pub(crate) fn loader(self) -> &'static str {
         match self {
             Arch::Amd64 => "usr/lib64/ld-linux-x86-64.so.2",
@@ -52,15 +52,15 @@ impl Arch {
             Arch::Riscv64 => "riscv64",
         }
     }
-    /// What Debian calls its kernels: `linux-image-rt-amd64`. That for Arm with physical addresses
-    /// of 40 bits needs no other board.
+    /// Debian's name of its kernels: `linux-image-rt-amd64`. The one for Arm with physical
+    /// addresses of 40 bits needs no other board.
     pub(crate) fn kernel_flavour(self) -> &'static str {
         match self {
             Arch::Armhf => "armmp",
             other => other.debian_name(),
         }
     }
-    /// QEMU's program for it and the Debian package that brings that.
+    /// QEMU's program for it and its Debian package.
     pub(crate) fn qemu(self) -> (&'static str, &'static str) {
         match self {
             Arch::Amd64 => ("qemu-system-x86_64", "qemu-system-x86"),
@@ -69,20 +69,19 @@ impl Arch {
             Arch::Riscv64 => ("qemu-system-riscv64", "qemu-system-riscv"),
         }
     }
-    /// The machine for `-machine`. Arm's `virt` would else hand the guest a random seed in its
-    /// device tree.
+    /// The machine for `-machine`. Arm's `virt` by default has a random seed in its device tree.
     pub(crate) fn machine(self) -> &'static str {
         match self {
             Arch::Amd64 => "pc",
-            // A kernel of 32 bits without LPAE does not reach what lies above 4 GiB.
+            // A kernel of 32 bits without LPAE cannot use addresses above 4 GiB.
             Arch::Armhf => "virt,dtb-randomness=off,highmem=off",
             Arch::Arm64 => "virt,dtb-randomness=off",
             Arch::Riscv64 => "virt",
         }
     }
-    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables;
-    /// `rep stosb`, which the kernel clears pages with where the CPU calls it fast, and which
-    /// is translated byte by byte; QEMU's faithful pointer authentication).
+    /// The CPU for `-cpu`: all features of TCG except slow ones (five-level page tables; `rep
+    /// stosb`, with which the kernel clears pages if the CPU reports it as fast, and which is
+    /// translated byte by byte; QEMU's faithful pointer authentication).
     pub(crate) fn cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
@@ -91,10 +90,10 @@ impl Arch {
             Arch::Riscv64 => "max",
         }
     }
-    /// The same for virtual time: without instructions for random numbers, which no two runs have
-    /// alike, and without the features by which software moves and sets memory byte by byte
-    /// (`rep movsb`, `rep stosb`). Hardware has those features where it moves many bytes at a
-    /// time; QEMU counts each byte as an instruction (docs/notes/virtual-time.md).
+    /// The CPU model for virtual time: without instructions for random numbers, which differ
+    /// between runs, and without the features by which software moves and sets memory byte by byte
+    /// (`rep movsb`, `rep stosb`). Hardware has those features if it moves many bytes at a time;
+    /// QEMU counts each byte as an instruction (docs/notes/virtual-time.md).
     pub(crate) fn repeatable_cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57,-rdrand,-rdseed,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
@@ -111,7 +110,7 @@ impl Arch {
             Arch::Riscv64 => "ttyS0",
         }
     }
-    /// The longest command line that the kernel takes, with its final NUL (COMMAND_LINE_SIZE in
+    /// The longest command line of the kernel, with its final NUL (COMMAND_LINE_SIZE in
     /// arch/x86/include/asm/setup.h and arch/*/include/uapi/asm/setup.h).
     pub(crate) fn command_line_size(self) -> usize {
         match self {

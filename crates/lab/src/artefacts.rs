@@ -1,5 +1,5 @@
-//! The files that a run in virtual time was made of, kept under their SHA-256, so that it can run
-//! again: any other byte in them is another timeline.
+//! The files of a run in virtual time, stored under their SHA-256, so that it can run again: any
+//! other byte in them is another timeline.
 
 use crate::LabError;
 use crate::cache::Cache;
@@ -11,17 +11,17 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// All of them together, in bytes. Those that were used longest ago go first.
+/// The maximum total size. The least recently used files are removed first.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// The store: a directory of files named by what is in them, closed to other users. A file is
-/// believed when it is this user's and has the hash that it is named by, each time it is used.
+/// The store: a directory of files named by their hash, closed to other users. At each use a file
+/// must belong to this user and match its hash.
 pub struct Artefacts {
     dir: PathBuf,
 }
 
 impl Artefacts {
-    /// That of the user's cache.
+    /// The store in the user's cache.
     pub fn open() -> Result<Artefacts, LabError> {
         Artefacts::at(Cache::open()?.dir().join("artefacts"))
     }
@@ -31,7 +31,7 @@ impl Artefacts {
         Ok(Artefacts { dir })
     }
 
-    /// Keeps a file; the answer is its SHA-256 in hexadecimal digits.
+    /// Stores a file; returns its SHA-256 in hexadecimal digits.
     pub fn keep(&self, path: &Path) -> Result<String, LabError> {
         let name = fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path))?;
         if self.find(&name)?.is_none() {
@@ -44,9 +44,9 @@ impl Artefacts {
         Ok(name)
     }
 
-    /// Keeps what was found out about such files, under a name of its own.
+    /// Stores a result about such files under a separate name.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
-        // Bytes in memory can always be read.
+        // Reading from memory cannot fail.
         let digest = digest_of(bytes).unwrap_or_default();
         self.make_room(bytes.len() as u64)?;
         let write = |bytes: &[u8], to: &mut fs::File| {
@@ -56,7 +56,7 @@ impl Artefacts {
         self.whole(name, |to| write(digest.as_bytes(), to))
     }
 
-    /// Keeps a file under a name of its own.
+    /// Stores a file under a separate name.
     pub fn adopt(&self, name: &str, path: &Path) -> Result<PathBuf, LabError> {
         let digest = self.keep(path)?;
         self.whole(name, |to| {
@@ -65,7 +65,7 @@ impl Artefacts {
         Ok(self.dir.join(digest))
     }
 
-    /// What was put under a name of its own, if it is there still.
+    /// The file stored under a separate name, if it still exists.
     pub fn named(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
         let Some(file) = private::open(&self.dir.join(name))? else { return Ok(None) };
         let mut digest = String::new();
@@ -75,13 +75,13 @@ impl Artefacts {
         self.find(&digest)
     }
 
-    /// Holds this name against other processes, until it is dropped; none where one of them does.
+    /// Locks this name against other processes until dropped; none if another process has it.
     pub fn try_lock(&self, name: &str) -> Result<Option<fs::File>, LabError> {
-        // Names share few files: one more that waits is better than a file for each.
+        // Names share few lock files: an additional wait is better than a file for each.
         private::try_lock(&self.dir.join(format!("lock-{}", name.get(..2).unwrap_or(name))))
     }
 
-    /// A file has its name when it is whole, whoever else keeps the same at the same time.
+    /// Creates a file atomically, also beside concurrent writers of the same.
     fn whole(
         &self,
         name: &str,
@@ -94,11 +94,10 @@ impl Artefacts {
         file.persist(&place).map(drop).map_err(|why| LabError::io("write", &place)(why.error))
     }
 
-    /// The file with this SHA-256, if it is there still. One whose bytes are others by now is
-    /// removed.
+    /// The file with this SHA-256, if it still exists. One with other contents is removed.
     ///
     /// # Errors
-    /// It is another user's, or others may write to it.
+    /// The file is another user's, or others may write to it.
     pub fn find(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
         if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
@@ -113,7 +112,7 @@ impl Artefacts {
         Ok(Some(place))
     }
 
-    /// Removes those that were used longest ago, until so many bytes more have room.
+    /// Removes the least recently used files until there is room for this many more bytes.
     fn make_room(&self, bytes: u64) -> Result<(), LabError> {
         let mut kept: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.dir)
             .map_err(LabError::io("read", &self.dir))?
@@ -137,7 +136,7 @@ impl Artefacts {
     }
 }
 
-/// It was used now: what is used stays longest. Without the right to do so it ages.
+/// Marks the file as used now. Without the right to do so it ages.
 fn touch(path: &Path) {
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
@@ -179,7 +178,7 @@ mod tests {
         assert_eq!(read("key.symbols").unwrap(), b"what it is called");
         fs::write(dir.path().join("store").join(&name), "abd").unwrap();
         assert_eq!((read("key.saved"), store.find(&name).unwrap()), (None, None));
-        // It is kept anew.
+        // The file is stored again.
         assert_eq!(store.keep(&file).unwrap(), name);
         assert_eq!(read("key.saved").unwrap(), b"abc");
         for half in ["", "ba7816bf", "../../file"] {

@@ -1,5 +1,4 @@
-//! What differs between the boards that a guest can have: its way back, its console, what QEMU
-//! builds it from.
+//! Differences between the boards of guests: the return path, the console, and QEMU's options.
 
 use crate::{Arch, Kernel, LabError};
 use std::path::PathBuf;
@@ -7,12 +6,12 @@ use std::path::PathBuf;
 /// The board of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Board {
-    /// What QEMU is best at for the architecture: `pc`, or `virt` of arm64. Results come back
-    /// through virtio ports.
+    /// QEMU's best board for the architecture: `pc`, or `virt` of arm64. Results return through
+    /// virtio ports.
     #[default]
     Usual,
     /// A Raspberry Pi 3 Model B, with Debian's own device tree. It has neither PCI nor virtio:
-    /// results come back over its memory card when all is over.
+    /// results return on its memory card at the end.
     Raspi3b,
 }
 
@@ -22,9 +21,9 @@ pub(crate) const RASPI_CPUS: u32 = 4;
 pub(crate) const RASPI_MEMORY_MB: u32 = 1024;
 
 impl Board {
-    /// The modules of the way back. The Pi's are those of the controller that its card is at
-    /// (sdhost), and of the watchdog, which is what powers it off and resets it after a panic;
-    /// without, it halts and QEMU goes on.
+    /// The modules of the return path. The Pi's are those of its card's controller (sdhost), and of
+    /// the watchdog, which powers it off and resets it after a panic; without it, it halts while
+    /// QEMU continues.
     pub(crate) fn modules(self) -> &'static [&'static str] {
         match self {
             Board::Usual => &["virtio_pci", "virtio_console"],
@@ -32,7 +31,7 @@ impl Board {
         }
     }
 
-    /// The init's functions for it.
+    /// The init's functions for this board.
     pub(crate) fn way(self) -> &'static str {
         match self {
             Board::Usual => include_str!("way_ports.sh"),
@@ -40,8 +39,8 @@ impl Board {
         }
     }
 
-    /// The kernel's name for the serial line of its console. That of the Pi is its second: the
-    /// first belongs to Bluetooth in the device tree.
+    /// The kernel's name for the serial line of its console. On the Pi it is the second: the first
+    /// belongs to Bluetooth in the device tree.
     pub(crate) fn console(self, arch: Arch) -> &'static str {
         match self {
             Board::Usual => arch.console(),
@@ -49,10 +48,10 @@ impl Board {
         }
     }
 
-    /// The device tree that QEMU does not make itself.
+    /// The device tree, if QEMU does not make it itself.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where the kernel came without.
+    /// [`LabError::Missing`] if the kernel came without.
     pub(crate) fn device_tree(self, kernel: &Kernel) -> Result<Option<PathBuf>, LabError> {
         if self == Board::Usual {
             return Ok(None);
@@ -69,14 +68,14 @@ impl Board {
         })
     }
 
-    /// More words for the kernel's command line.
+    /// Additional words for the kernel's command line.
     pub(crate) fn words(self, cpus: u32) -> Option<String> {
         (self == Board::Raspi3b).then(|| format!("maxcpus={cpus}"))
     }
 
-    /// QEMU's words for the machine, its CPUs and memory, without the console. The Pi always has
-    /// four CPUs: those that are not wanted stay off, else they turn in a loop and take three
-    /// quarters of the time.
+    /// QEMU's options for the machine, its CPUs and memory, without the console. The Pi always has
+    /// four CPUs: unused ones stay off, as they would otherwise loop and take three quarters of the
+    /// time.
     pub(crate) fn machine(self, arch: Arch, cpus: u32, memory_mb: u32) -> String {
         match self {
             Board::Usual => format!("-machine {} -smp {cpus} -m {memory_mb}", arch.machine()),

@@ -1,4 +1,4 @@
-//! Where fetched packages stay between runs.
+//! The store of fetched packages between runs.
 
 use crate::LabError;
 use crate::private;
@@ -6,8 +6,8 @@ use crate::waiting::wait_for;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The directory that holds apt's package lists and the unpacked packages, closed to other users.
-/// It can be removed at any time when no guest runs; everything in it is fetched again.
+/// The directory of apt's package lists and the unpacked packages, closed to other users. It can be
+/// removed at any time when no guest runs; everything in it is fetched again.
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
@@ -19,8 +19,8 @@ pub(crate) struct CacheLock {
 }
 
 impl Cache {
-    /// The user's cache: `$XDG_CACHE_HOME/punctual` where that is set, /var/cache/punctual where
-    /// that can be written to, else `~/.cache/punctual`.
+    /// The user's cache: `$XDG_CACHE_HOME/punctual` if set, /var/cache/punctual if writable, else
+    /// `~/.cache/punctual`.
     pub fn open() -> Result<Cache, LabError> {
         let absolute =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -33,14 +33,14 @@ impl Cache {
         })
     }
 
-    /// A cache in this directory, which is made if need be.
+    /// A cache in this directory, created if needed.
     ///
     /// # Errors
-    /// Another user owns it, or may write to it.
+    /// Another user owns the directory, or may write to it.
     pub fn at(dir: impl Into<PathBuf>) -> Result<Cache, LabError> {
         let cache = Cache { dir: dir.into() };
         private::directory(&cache.dir)?;
-        // Whether it can be written to shows only by trying; the lock's file is wanted anyway.
+        // Only trying shows whether it is writable; the lock file is needed anyway.
         private::lock_file(&cache.lock_path())?;
         Ok(cache)
     }

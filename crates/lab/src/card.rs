@@ -1,5 +1,5 @@
-//! The memory card by which results come back from a board without virtio: an image that the
-//! guest's init writes and this machine reads. `way_card.sh` describes its layout; its content is
+//! The memory card that returns the results of a board without virtio: an image that the guest's
+//! init writes and this machine reads. `way_card.sh` describes its layout; its content is
 //! untrusted.
 
 use crate::LabError;
@@ -9,32 +9,31 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Its file in the run's directory.
+/// The card's file in the run's directory.
 pub const CARD: &str = "card";
-/// Its size: as much as the board has memory, in which the results are first. A power of two, as
-/// QEMU wants.
+/// The card's size: the board's memory, which holds the results first. QEMU needs a power of two.
 const CARD_BYTES: u64 = 1 << 30;
-/// What places on it count in.
+/// The unit of positions on the card.
 const BLOCK: u64 = 64 << 10;
-/// What can be on it: the names of the virtio ports of other boards.
+/// The possible parts: the names of the virtio ports of other boards.
 const PARTS: [&str; 3] = ["results", "stdout", "stderr"];
 
-/// An empty card, a file with holes.
+/// Creates an empty card, a sparse file.
 pub fn insert(dir: &Path) -> Result<(), LabError> {
     let path = dir.join(CARD);
     let file = fs::File::create(&path).map_err(LabError::io("create", &path))?;
     file.set_len(CARD_BYTES).map_err(LabError::io("write", &path))
 }
 
-/// What has been reported so far; empty if there is no card yet.
+/// The status text so far; empty if there is no card yet.
 pub fn status(dir: &Path) -> String {
     fs::File::open(dir.join(CARD)).and_then(|card| text(card, 0)).unwrap_or_default()
 }
 
-/// Takes everything off the card, into the files that virtio ports would have left.
+/// Copies all parts of the card to the files that virtio ports would have left.
 ///
 /// # Errors
-/// What is said to be complete and is not, or not as its checksum says.
+/// A part reported as complete is not, or has a wrong checksum.
 pub fn unload(dir: &Path) -> Result<(), LabError> {
     let path = dir.join(CARD);
     let open = || fs::File::open(&path).map_err(LabError::io("open", &path));
@@ -75,7 +74,7 @@ struct Part {
 }
 
 impl Part {
-    /// `results 2 1234 SHA256`; nothing where it would not be on the card.
+    /// Parses `results 2 1234 SHA256`; `None` if it would not be on the card.
     fn parse(line: &str) -> Option<Part> {
         let mut words = line.split(' ');
         let name = words.next()?;
@@ -117,7 +116,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    /// Of the three bytes `abc` (FIPS 180-4's example).
+    /// The SHA-256 of the three bytes `abc` (FIPS 180-4's example).
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     fn card(table: &str) -> tempfile::TempDir {

@@ -1,5 +1,4 @@
-//! What is in a guest before it boots: the lab's own things, the modules, the job, and the files
-//! given.
+//! The contents of a guest before it boots: the lab's own files, modules, the job, the given files.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -11,36 +10,36 @@ use crate::modules::Modules;
 use crate::{Kernel, LabError};
 use std::path::{Path, PathBuf};
 
-/// Where the lab's own things are in the guest, without the leading slash.
+/// The directory of the lab's own files in the guest, without the leading slash.
 const OWN: &str = "punctual";
 pub const JOB: &str = "/punctual/job";
-/// Where the job's files are while the host's are shared: a layer above those.
+/// The job's files while the host's are shared: a layer above those.
 const PAYLOAD: &str = "punctual/payload/";
-/// The module through which a guest that goes on from its saved boot reads its job
-/// (drivers/firmware/qemu_fw_cfg.c), and where it is in the guest.
+/// The module with which a guest that resumes from its saved boot reads its job
+/// (drivers/firmware/qemu_fw_cfg.c), and its path in the guest.
 const JOB_MODULE: &str = "qemu_fw_cfg";
 const JOB_MODULE_FILE: &str = "/punctual/qemu_fw_cfg.ko";
-/// Files of the job beyond this are there when the guest boots: the module reads four thousand
-/// bytes at a time, each time from the first one on.
+/// Larger files of the job are in the base when the guest boots: the module reads four thousand
+/// bytes at a time, each time from the start.
 const JOB_BYTES_MAX: usize = 64 << 10;
-/// The modules of the shared file system and of what is written above it.
+/// The modules of the shared file system and of the writable layer above it.
 const SHARE_MODULES: [&str; 3] = ["9pnet_virtio", "9p", "overlay"];
-/// What programs expect of any system and a shared host has.
+/// Files that programs expect of any system, and that a shared host has.
 const GROUND_FILES: [(&str, &str); 2] =
     [("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("/etc/group", "root:x:0:\n")];
 
-/// What is in a guest.
+/// The contents of a guest.
 pub struct Contents {
-    /// What is there when it boots.
+    /// The contents at boot.
     pub base: Tree,
-    /// What differs from job to job.
+    /// The contents that differ between jobs.
     pub job: Tree,
-    /// Whether the base can read the job when it has booted.
+    /// Whether the base can read the job after booting.
     pub resumes: bool,
 }
 
 impl Contents {
-    /// All that the guest needs.
+    /// The complete contents.
     pub fn of(guest: &Guest) -> Result<Contents, LabError> {
         let mut base = tree(guest)?;
         let resumes = guest.can_resume() && add_job_module(guest, &mut base)?;
@@ -69,7 +68,7 @@ fn add_job_module(guest: &Guest, tree: &mut Tree) -> Result<bool, LabError> {
             tree.file("", JOB_MODULE_FILE, source, 0o644)?;
             Ok(true)
         }
-        // Built in, it lists at boot what it can read; or there is none.
+        // Built in, it lists the readable files at boot; or there is none.
         _ => Ok(false),
     }
 }
@@ -165,7 +164,7 @@ fn add_program(
             .into_iter()
             .try_for_each(|file| tree.file(layer, &file.path, file.source, file.mode));
     }
-    // A shared host has the libraries where they are.
+    // A shared host has the libraries at their paths.
     let libraries =
         if guest.share_host { Vec::new() } else { Libraries::of_the_system().closure(program)? };
     for path in libraries.into_iter().chain([program.to_owned()]) {

@@ -1,16 +1,15 @@
-//! File systems for guests, made on this machine.
+//! File systems for guests, created on this machine.
 
 use crate::{LabError, tools};
 use std::fs;
 use std::path::Path;
 
-/// Any one, as long as it is always the same: a random one would be another timeline each time.
+/// A constant: a random one would be another timeline each time.
 const UUID: &str = "70756e63-7475-616c-8000-000000000001";
-/// The time that the file system is made at, in seconds since 1970: 2026-01-01, as the guests'
-/// clocks say.
+/// The creation time of the file system, in seconds since 1970: 2026-01-01, the guests' clock.
 const MADE_AT: &str = "1767225600";
 
-/// Makes a file with an ext4 file system, the same bytes each time.
+/// Creates a file with an ext4 file system, the same bytes each time.
 pub fn ext4_image(path: &Path, bytes: u64) -> Result<(), LabError> {
     let mke2fs = tools::find("mke2fs", "e2fsprogs")?;
     let env = tools::find("env", "coreutils")?;

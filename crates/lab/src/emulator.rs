@@ -1,11 +1,11 @@
-//! Which QEMU runs: this machine's own, or a newer one that is not installed.
+//! Chooses QEMU: this machine's own, or a newer one that is not installed.
 //!
-//! QEMU 10 or newer it must be: only with it the run to the last digit was proven
-//! (docs/notes/virtual-time.md); version 7.2 hangs with several CPUs, and does not know the options
-//! of the port that ends a job. An older one never takes its place, so that all runs of a lab have
-//! the same machine. Where this machine has an older one, Debian 13's is fetched and verified by
-//! apt into the cache like the kernels, and runs there on the C library and the other libraries
-//! that it was built with.
+//! QEMU 10 or newer is required: only with it were runs proven repeatable to the last digit
+//! (docs/notes/virtual-time.md); version 7.2 hangs with several CPUs, and lacks the options of the
+//! port that ends a job. An older one is never used instead, so that all runs of a lab have the
+//! same machine. If this machine has an older one, Debian 13's is fetched and verified by apt into
+//! the cache like the kernels, and runs on the C library and the other libraries that it was built
+//! with.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
-/// The suite that has it, and the oldest version that is taken from this machine instead.
+/// The suite that has it, and the oldest usable version of this machine.
 const SUITE: &str = "trixie";
 const MAJOR_MIN: u32 = 10;
 
@@ -25,14 +25,14 @@ pub struct Emulator {
     /// The program and its first arguments.
     pub command: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
-    /// What it says of its version.
+    /// QEMU's version.
     pub version: String,
 }
 
 /// Whether guests of this architecture can be booted here.
 ///
 /// # Errors
-/// [`LabError::Missing`] where there is no QEMU for them.
+/// [`LabError::Missing`] without a QEMU for them.
 pub fn check_emulator(arch: Arch) -> Result<(), LabError> {
     Emulator::find(arch).map(drop)
 }
@@ -41,8 +41,8 @@ impl Emulator {
     /// The QEMU for an architecture: this machine's if it is new enough, else the fetched one.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where there is neither, with what this machine has and why the other
-    /// is unavailable.
+    /// [`LabError::Missing`] with neither, with this machine's version and why the other is
+    /// unavailable.
     pub fn find(arch: Arch) -> Result<Emulator, LabError> {
         static FOUND: LazyLock<Mutex<BTreeMap<&str, Emulator>>> = LazyLock::new(Mutex::default);
         let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -71,7 +71,7 @@ impl Emulator {
 
     fn fetched(arch: Arch) -> Result<Emulator, LabError> {
         let (program, package) = arch.qemu();
-        // It runs here, whatever it emulates.
+        // QEMU runs here, whatever architecture it emulates.
         let here = Arch::native()?;
         let cache = Cache::open()?;
         let suite = Suite::open(&cache, SUITE, here)?;
@@ -93,7 +93,7 @@ impl Emulator {
         )
     }
 
-    /// Asks it for its version, which shows that it starts.
+    /// Queries its version, which shows that it starts.
     fn asked(
         command: Vec<OsString>,
         environment: Vec<(OsString, OsString)>,
@@ -115,7 +115,7 @@ impl Emulator {
     }
 }
 
-/// Why there is none, and what stands in the way of each.
+/// The error if none is usable, with the reason for each.
 fn neither(installed: Option<Emulator>, why: LabError) -> LabError {
     let LabError::Missing(missing) = why else { return why };
     let has = installed

@@ -1,16 +1,15 @@
-//! What can go wrong before and around a guest. How a guest itself ended is an
-//! [`Outcome`](crate::Outcome), not an error.
+//! Errors before and around a guest. The end of a guest itself is an [`Outcome`](crate::Outcome).
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Something that the machine lacks: a program, a package, a mirror.
+/// A prerequisite that the machine lacks: a program, a package, a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What is not there, with the reason where there is one.
+    /// The missing item, with the reason if known.
     pub what: String,
-    /// What a person does about it, usually a command.
+    /// The remedy, usually a command.
     pub how_to_install: String,
 }
 
@@ -20,13 +19,13 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Why no guest was run, or why its results cannot be read.
+/// Why no guest was run, or why its results are unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The machine lacks something that can be installed. A test skips on this one and on no other.
+    /// A missing item that can be installed. Tests skip on this error only.
     #[error("this machine lacks {0}")]
     Missing(Missing),
-    /// The guest that was asked for cannot be.
+    /// The requested guest is impossible.
     #[error("{0}")]
     Request(String),
     /// A file operation on this machine failed.
@@ -37,11 +36,11 @@ pub enum LabError {
         path: PathBuf,
         source: io::Error,
     },
-    /// A file is not what it should be: an ELF file, a module, a results archive.
+    /// A file is invalid: an ELF file, a module, a results archive.
     #[error("{}: {why}", path.display())]
     Malformed {
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in the file.
         why: String,
     },
 }

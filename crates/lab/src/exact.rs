@@ -1,6 +1,6 @@
-//! A guest in virtual time once more, from the files it was made of, with a plugin in QEMU that
-//! sees every block of instructions (exact/plugin.c). Virtual time counts the guest's instructions,
-//! and the plugin adds none: the samples are the same.
+//! Repeats a guest in virtual time, from its files, with a QEMU plugin that sees every block of
+//! instructions (exact/plugin.c). Virtual time counts the guest's instructions, and the plugin adds
+//! none: the samples are the same.
 
 mod offsets;
 mod programs;
@@ -23,44 +23,43 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The compiled plugin, packed; empty where it could not be compiled.
+/// The compiled plugin, packed; empty if it could not be compiled.
 const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/exact.so.z"));
 const PLUGIN_FILE: &str = "exact.so";
 const DUMP: &str = "exact.bin";
-/// How long it may take at most, in time that this system gave it.
+/// The time limit, in time that this system gave it.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// What may be added to QEMU's arguments: what comes with a bundle may be hostile.
+/// Devices that may be added to QEMU's arguments: a bundle's arguments may be hostile.
 const DEVICES: [&[&str]; 2] = [&["-device", "edu"], &PARPORT];
-/// A parallel port whose output goes nowhere.
+/// A parallel port whose output is discarded.
 pub const PARPORT: [&str; 4] =
     ["-chardev", "null,id=parport", "-device", "isa-parallel,chardev=parport"];
 const MEMORY_MB_MAX: u32 = 64 << 10;
 
-/// The names of a kernel, and where its tasks have theirs.
+/// The symbols of a kernel, and the offsets of task names.
 #[derive(Clone, Debug)]
 pub struct Symbols {
-    /// The text of /proc/kallsyms, as root reads it.
+    /// The text of /proc/kallsyms, read as root.
     pub kallsyms: String,
-    /// The offsets in bytes of `comm` and `pid` in its `struct task_struct`, where it has type
+    /// The byte offsets of `comm` and `pid` in `struct task_struct`, if the kernel has type
     /// information.
     pub task: Option<(u32, u32)>,
-    /// On arm64 that of a task's own `preempt_count`, which lies in its thread_info.
+    /// On arm64 the offset of a task's own `preempt_count`, which is in its thread_info.
     pub count: Option<u32>,
-    /// What it maps into each program to read the clock (vdso(7)), as it is in memory; empty where
-    /// it could not be read.
+    /// The image of its vDSO (vdso(7)), which it maps into each program; empty if unreadable.
     pub vdso: Vec<u8>,
 }
 
-/// Which samples are kept.
+/// The samples to keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// So many of the worst.
+    /// The number of worst samples.
     pub worst: u32,
-    /// So many ordinary ones to compare with.
+    /// The number of ordinary samples for comparison.
     pub ordinary: u32,
-    /// Of what part of the run sections are looked for.
+    /// The part of the run to search for sections.
     pub part: Part,
 }
 
@@ -75,12 +74,12 @@ pub enum Part {
     Whole,
 }
 
-/// An I/O port of the machine that nothing answers at.
+/// An unused I/O port of the machine.
 const MARK_PORT: u64 = 0x5e0;
-/// A process that there cannot be: more than PID_MAX_LIMIT (include/linux/threads.h).
+/// An impossible process id: above PID_MAX_LIMIT (include/linux/threads.h).
 const MARK_PROCESS: u64 = 0x7fff_05e0;
 
-/// What a guest's shell runs where something begins that is looked at, and where it ends.
+/// The guest's shell command that marks the begin and the end of the observed part.
 pub fn mark(arch: Arch) -> String {
     match arch {
         Arch::Amd64 => {
@@ -101,7 +100,7 @@ fn arch_of(made_of: &MadeOf) -> Result<Arch, LabError> {
     })
 }
 
-/// A run that can be repeated.
+/// A repeatable run.
 pub struct Replay {
     limit: Duration,
     arch: Arch,
@@ -112,10 +111,10 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Of what is kept of a run.
+    /// Creates the replay from the stored files of a run.
     ///
     /// # Errors
-    /// [`LabError::Request`] with the file that is gone.
+    /// [`LabError::Request`] with the missing file.
     pub fn of(made_of: MadeOf) -> Result<Replay, LabError> {
         if let Some(other) = made_of.qemu_arguments.chunks(2).find(|pair| !is_known(pair)) {
             return Err(LabError::Request(format!(
@@ -152,13 +151,12 @@ impl Replay {
         Ok(Replay { limit: TIMEOUT, arch, made_of, kernel, initramfs, job })
     }
 
-    /// The same with another limit of its time, in time that this system gave it.
+    /// Sets another time limit, in time that this system gave it.
     pub fn within(self, limit: Duration) -> Replay {
         Replay { limit, ..self }
     }
 
-    /// The kernel's symbols: from a boot of the same machine whose job reads them, kept for the
-    /// next time.
+    /// The kernel's symbols, stored: from a boot of the same machine whose job reads them.
     pub fn symbols(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Symbols, LabError> {
         let key = self.symbols_key();
         let (kept, kept_vdso) = (format!("{key}.symbols"), format!("{key}.vdso"));
@@ -191,7 +189,7 @@ impl Replay {
             [Some(comm), Some(pid)] => Some((comm, pid)),
             _ => None,
         };
-        // The one member without a name is the union that the count lies in
+        // The one unnamed member is the union with the count
         // (arch/arm64/include/asm/thread_info.h), at the start of the task.
         let [count] = offsets::of_members(btf, "thread_info", [""]);
         let count = count.filter(|_| self.arch == Arch::Arm64);
@@ -202,8 +200,8 @@ impl Replay {
         Ok(symbols)
     }
 
-    /// Runs it with the plugin. What comes back is how it ended, with its results below
-    /// `results_to`, and what the plugin wrote: nothing if the guest had to be killed.
+    /// Runs the guest with the plugin. Returns how it ended, with its results below `results_to`,
+    /// and the plugin's output: nothing if the guest had to be killed.
     pub fn run(
         &self,
         symbols: &Symbols,
@@ -226,7 +224,7 @@ impl Replay {
         let arguments = ["-plugin".to_owned(), plugin_option(self.arch, symbols, wanted)?];
         let result = self.boot(dir.path(), &arguments, watch, Some(results_to))?;
         let dump = dir.path().join(DUMP);
-        // Its QEMU was killed, and the plugin writes when that ends by itself.
+        // QEMU was killed, and the plugin writes only when QEMU ends by itself.
         let was_killed = matches!(
             result.outcome,
             Outcome::Hung { .. }
@@ -248,7 +246,7 @@ impl Replay {
         Ok((result, bytes?))
     }
 
-    /// A directory to run in, with the first file system in it.
+    /// A working directory with the first file system in it.
     fn directory(&self) -> Result<tempfile::TempDir, LabError> {
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
@@ -296,13 +294,13 @@ impl Replay {
         Ok(result)
     }
 
-    /// Under what the symbols are kept: modules lie where the same machine puts them.
+    /// The key of the stored symbols: the same machine loads modules at the same addresses.
     fn symbols_key(&self) -> String {
         let MadeOf { kernel, memory_mb, command_line, qemu_arguments, job, .. } = &self.made_of;
         let (modules, resumes) = (modules_of(&self.initramfs), job.is_some());
         let text =
             format!("{kernel} {memory_mb} {command_line} {qemu_arguments:?} {modules:?} {resumes}");
-        // Bytes in memory can always be read.
+        // Reading from memory cannot fail.
         digest_of(text.as_bytes()).unwrap_or_default()
     }
 }
@@ -311,7 +309,7 @@ fn is_known(arguments: &[String]) -> bool {
     DEVICES.iter().any(|known| arguments.iter().eq(known.iter()))
 }
 
-/// Keeps what the run of a machine is made of, from the directory that it runs in.
+/// Stores the files that the run of a machine needs, from its working directory.
 pub(crate) fn keep(machine: &Machine, dir: &Path, resumes: bool) -> Result<MadeOf, LabError> {
     let store = Artefacts::open()?;
     let job = dir.join(qemu::JOB);
@@ -350,7 +348,7 @@ fn parse_symbols(text: &str) -> Option<Symbols> {
     Some(Symbols { kallsyms: kallsyms.to_owned(), task, count, vdso: Vec::new() })
 }
 
-/// The modules that a guest loads, by name and size, in their order.
+/// The modules that a guest loads, by name and size, in order.
 fn modules_of(initramfs: &Path) -> Vec<(String, u32)> {
     let Ok(file) = fs::File::open(initramfs) else { return Vec::new() };
     let mut rest = io::BufReader::new(file);
@@ -371,8 +369,9 @@ fn modules_of(initramfs: &Path) -> Vec<(String, u32)> {
     }
 }
 
-/// Where a CPU's `preempt_count` is among its own data (arch/x86/include/asm/preempt.h): a variable
-/// of its own, from 6.2 to 6.14 the second member of another (arch/x86/include/asm/current.h).
+/// The offset of a CPU's `preempt_count` in its per-CPU data (arch/x86/include/asm/preempt.h): a
+/// separate variable, from 6.2 to 6.14 the second member of another
+/// (arch/x86/include/asm/current.h).
 fn preempt_count(kallsyms: &str) -> Option<u64> {
     let address = |wanted: &str| {
         kallsyms.lines().find_map(|line| {
@@ -384,8 +383,8 @@ fn preempt_count(kallsyms: &str) -> Option<u64> {
     address("__preempt_count").or_else(|| Some(address("pcpu_hot")?.wrapping_add(8)))
 }
 
-/// Functions in which a task waits for a lock until they return (kernel/locking), whatever the
-/// compiler made of them.
+/// Functions that return once a lock is acquired (kernel/locking), including the compiler's
+/// variants.
 fn waits_for_lock(symbol: &str) -> bool {
     const WAIT: [&str; 7] = [
         "rtlock_slowlock",
@@ -400,10 +399,10 @@ fn waits_for_lock(symbol: &str) -> bool {
     WAIT.contains(&name) && !rest.contains(".cold")
 }
 
-/// The distance of two entries of arm64's kernel.
+/// The size of an entry of arm64's vector table.
 const VECTOR: u64 = 0x80;
 
-/// How many tables of 16 entries this symbol of arm64's kernel begins (arch/arm64/kernel/entry.S):
+/// The number of tables of 16 entries at this symbol of arm64's kernel (arch/arm64/kernel/entry.S):
 /// the others are those of mitigations.
 fn vectors(symbol: &str) -> u64 {
     match symbol {
@@ -414,8 +413,8 @@ fn vectors(symbol: &str) -> u64 {
     }
 }
 
-/// The plugin's options: where interrupts and exceptions enter the kernel, where it switches tasks,
-/// and where a task has its name.
+/// The plugin's options: the addresses at which interrupts and exceptions enter the kernel and
+/// tasks are switched, and the offset of a task's name.
 fn plugin_option(arch: Arch, symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
     let mut option = format!("./{PLUGIN_FILE},out={DUMP}");
     option += &format!(",keep={},ordinary={}", wanted.worst, wanted.ordinary);
@@ -428,7 +427,7 @@ fn plugin_option(arch: Arch, symbols: &Symbols, wanted: Wanted) -> Result<String
     let count = match arch {
         Arch::Amd64 => preempt_count(&symbols.kallsyms),
         Arch::Arm64 => symbols.count.map(u64::from),
-        // Their runs are not replayed.
+        // Runs of these architectures are not replayed.
         Arch::Armhf | Arch::Riscv64 => None,
     };
     if let Some(address) = count {

@@ -1,5 +1,4 @@
-//! Programs for a guest of another architecture than this machine's: the same programs, out of
-//! Debian's packages for that one.
+//! Programs for a guest of another architecture: the same programs, from Debian's packages for it.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -7,25 +6,24 @@ use crate::libraries::Libraries;
 use crate::{Arch, GuestFile, LabError, tools};
 use std::path::{Path, PathBuf};
 
-/// The suite that they come from with every kernel, so that kernels are compared under the same
-/// load.
+/// The suite of the packages, one for every kernel: kernels are compared under the same load.
 const SUITE: &str = "trixie";
-/// Where packages have their programs.
+/// The directories of programs in packages.
 const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 
-/// The program that this machine has at this path, as `arch` has it: itself, at the same path, and
-/// its libraries where the guest's dynamic linker looks for them. `None` where this machine's dpkg
-/// knows no package that it is of.
+/// The counterpart of this machine's program at this path for `arch`: the program at the same path,
+/// and its libraries in the search path of the guest's dynamic linker. `None` if this machine's
+/// dpkg knows no package for it.
 ///
 /// # Errors
-/// [`LabError::Missing`] where the package or the program in it is unavailable for `arch`.
+/// [`LabError::Missing`] if the package or the program in it is unavailable for `arch`.
 pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabError> {
     let real = path.canonicalize().map_err(LabError::io("find", path))?;
     let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
     let cache = Cache::open()?;
     let suite = Suite::open(&cache, SUITE, arch)?;
     let tree = suite.unpacked_with_dependencies(&suite.candidate(&package)?)?;
-    // The real one's name: /bin/sh is dash's, and awk a choice of this system.
+    // The resolved name: /bin/sh is dash's, and awk an alternative of this system.
     let name = real.file_name().unwrap_or_default();
     let program =
         PLACES.iter().map(|place| tree.join(place).join(name)).find(|path| path.is_file());
@@ -42,8 +40,7 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     })?;
     let mut files = vec![GuestFile::copy(&program, path.to_string_lossy())?];
     for library in Libraries::of_tree(&tree, arch).closure(&program)? {
-        // The dynamic linker is found by its path in the guest, a library by where it was found
-        // here.
+        // The dynamic linker is found by its path in the guest, a library by its path here.
         files.push(match library.strip_prefix(&tree) {
             Ok(inside) => GuestFile::copy(&library, Path::new("/").join(inside).to_string_lossy())?,
             Err(_) => GuestFile::copy(tree.join(arch.loader()), library.to_string_lossy())?,
@@ -52,8 +49,7 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     Ok(Some(files))
 }
 
-/// The package that a file of this machine is of. Packages may know it without the /usr that it is
-/// below by now, or with it.
+/// The package of a file of this machine. Packages may list it with or without /usr.
 fn owner(path: &Path) -> Option<String> {
     let query = tools::find("dpkg-query", "dpkg").ok()?;
     let other = match path.strip_prefix("/usr") {
@@ -64,8 +60,8 @@ fn owner(path: &Path) -> Option<String> {
     [path.to_owned(), other].iter().filter_map(asked).find_map(|output| of_answer(&output))
 }
 
-/// From the lines `package: path` and `package:arch, other: path`, between which may be some about
-/// diversions (dpkg-query(1)).
+/// Parses lines `package: path` and `package:arch, other: path`, with possible lines about
+/// diversions in between (dpkg-query(1)).
 fn of_answer(output: &str) -> Option<String> {
     let line = output.lines().find(|line| !line.starts_with("diversion by "))?;
     let (packages, _) = line.split_once(": ")?;

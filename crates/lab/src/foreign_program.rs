@@ -1,12 +1,12 @@
-//! Programs of Debian packages that this machine does not have, for guests.
+//! Programs for guests from Debian packages that this machine lacks.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
 use crate::{Arch, GuestFile, LabError};
 
-/// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries
-/// that it was built for: the files that a guest needs for it, and the words that start it there.
-/// It is put where this machine's programs and libraries are not.
+/// A program of a Debian package (of the release with the 6.12 kernels), with the libraries that it
+/// was built for: the files for a guest, and the command that starts it there. Its paths do not
+/// collide with this machine's programs and libraries.
 pub fn debian_program(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), LabError> {
     let (cache, arch) = (Cache::open()?, Arch::Amd64);
     let suite = Suite::open(&cache, "trixie", arch)?;

@@ -1,4 +1,4 @@
-//! A guest: what to boot, what to put into it, what to run there.
+//! A guest: its machine, its contents, its job.
 
 use crate::accel::Accel;
 use crate::{Arch, Board, Kernel, LabError};
@@ -8,75 +8,71 @@ use std::time::Duration;
 
 pub use crate::initramfs::Source;
 
-/// What is put into the guest beside its programs.
+/// A file for the guest, besides its programs.
 #[derive(Clone, Debug)]
 pub struct GuestFile {
     pub path: String,
-    /// Its bytes.
+    /// The bytes of the file.
     pub source: Source,
-    /// Its permission bits (octal `0o755` for a program).
+    /// The permission bits (octal `0o755` for a program).
     pub mode: u32,
 }
 
-/// What runs in the guest, as root, with /results for the files to bring back
-/// (`$PUNCTUAL_RESULTS`).
+/// The job of the guest, run as root, with /results for the files to return (`$PUNCTUAL_RESULTS`).
 #[derive(Clone, Debug)]
 pub enum Job {
     /// A program of the guest with its arguments.
     Command(Vec<String>),
-    /// A script for `sh`: the host's where its files are shared, else busybox's, to which its own
-    /// programs come before those of the same name given to the guest (call these by their
-    /// path).
+    /// A script for `sh`: the host's if its files are shared, else busybox's, which prefers its own
+    /// programs to those of the same name in the guest (call these by their path).
     Script(String),
 }
 
-/// A guest to run. Make one with [`Guest::new`] and change the fields.
+/// A guest to run. Create one with [`Guest::new`] and change the fields.
 #[derive(Clone, Debug)]
 pub struct Guest {
     pub kernel: Kernel,
     pub board: Board,
-    /// More words for the kernel's command line.
+    /// Additional words for the kernel's command line.
     pub cmdline_extra: String,
     pub cpus: u32,
     pub memory_mb: u32,
     pub accel: Accel,
-    /// Files to put into it.
+    /// Files for the guest.
     pub files: Vec<GuestFile>,
-    /// Programs of this machine to put into it at the same path, with the shared libraries they
-    /// need; for a guest of another architecture the same programs out of Debian's packages
-    /// for that.
+    /// Programs of this machine to copy to the same path, with the shared libraries they need; for
+    /// a guest of another architecture the same programs from Debian's packages for it.
     pub programs: Vec<PathBuf>,
-    /// Symbolic links to make where there is no file: the link's absolute path, and where it
-    /// points.
+    /// Symbolic links to create if no file exists: the link's absolute path, and its target.
     pub links: Vec<(String, String)>,
-    /// Kernel modules to load before the job, with what they need.
+    /// Kernel modules to load before the job, with their dependencies.
     pub modules: Vec<String>,
-    /// Modules of one's own to load after them, by name and content.
+    /// Own modules to load after them, by name and content.
     pub drivers: Vec<(String, Vec<u8>)>,
     /// Whether the job sees this machine's whole file system (read-only, through 9p, with writes
-    /// kept in the guest's memory above it), so that installed tools run as they are. Not in
-    /// virtual time.
+    /// kept in the guest's memory above it), so that installed tools run unchanged. Not in virtual
+    /// time.
     pub share_host: bool,
     pub job: Job,
-    /// How long it may take in all, in time that this machine gave it: what it waits for a CPU, or
-    /// a hypervisor takes, does not count.
+    /// The time limit, in time that this machine gave it: waits for a CPU, and steal of a
+    /// hypervisor, do not count.
     pub timeout: Duration,
-    /// How long of that may pass until its job starts without a word on the console.
+    /// The maximum of that time without console output until its job starts.
     pub boot_silence: Duration,
-    /// Where the files of the results are put instead of into memory: a directory that is there.
+    /// An existing directory for the result files, instead of memory.
     pub results_to: Option<PathBuf>,
-    /// Whether what it is made of is kept, so that it can run again ([`crate::exact`]).
+    /// Whether the guest's files are stored, so that it can run again ([`crate::exact`]).
     pub keep: bool,
-    /// Whether it boots from its first instruction on, though its boot may be saved.
+    /// Whether to boot from the first instruction, even if its boot may be saved.
     pub whole_boot: bool,
-    /// Bytes of a file that means nothing: in virtual time each number is another timeline.
+    /// The size of a meaningless file: in virtual time each size is another timeline.
     pub padding: usize,
-    /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
+    /// Additional arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
     pub qemu_args: Vec<String>,
 }
 
 impl GuestFile {
-    /// A text file that anyone may read.
+    /// A world-readable text file.
     pub fn text(path: impl Into<String>, text: impl Into<String>) -> GuestFile {
         GuestFile {
             path: path.into(),
@@ -99,13 +95,12 @@ impl GuestFile {
     }
 }
 
-/// What a guest may take that has no limit of its own: far beyond what any takes, so that only one
-/// that hangs reaches it.
+/// The default time limit of a guest: far above any need, so that only a hanging one reaches it.
 const TIMEOUT: Duration = Duration::from_secs(600);
 const BOOT_SILENCE: Duration = Duration::from_secs(300);
 
 impl Guest {
-    /// A guest with 2 CPUs, 512 MiB, plain TCG, ten minutes, and nothing in it but busybox.
+    /// A guest with 2 CPUs, 512 MiB, plain TCG, ten minutes, and only busybox in it.
     pub fn new(kernel: Kernel, job: Job) -> Guest {
         Guest {
             kernel,
@@ -131,7 +126,7 @@ impl Guest {
         }
     }
 
-    /// Whether its boot may be saved. QEMU saves nothing of some devices (`edu`).
+    /// Whether its boot may be saved. QEMU does not save some devices (`edu`).
     pub(crate) fn can_resume(&self) -> bool {
         self.accel == Accel::VirtualTime
             && self.board == Board::Usual
@@ -151,7 +146,7 @@ impl Job {
     }
 }
 
-/// From this process's directory: QEMU runs in another.
+/// Relative to this process's directory: QEMU runs in another.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, LabError> {
     std::path::absolute(path).map_err(LabError::io("find", path))
 }

@@ -1,5 +1,5 @@
-//! Kernel modules for the kernels of guests: built on this machine from source, with the headers
-//! that Debian ships for that kernel.
+//! Kernel modules for guests: built on this machine from source, with Debian's headers of the
+//! kernel.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -10,13 +10,12 @@ use std::fs;
 use std::path::Path;
 
 impl Kernel {
-    /// Builds the modules of a directory (its Makefile says which) and returns the one of this
-    /// name, without the suffix. The directory is left as it is. Where this machine lacks the
-    /// compiler that the kernel was built with, the one of the kernel's suite is fetched.
+    /// Builds the modules of a directory, as listed in its Makefile, and returns the one of this
+    /// name, without the suffix. The directory is not changed. If this machine lacks the compiler
+    /// of the kernel, that of the kernel's suite is fetched.
     ///
     /// # Errors
-    /// Where the kernel is of no package, its headers cannot be fetched, or what is needed to build
-    /// is missing.
+    /// The kernel is not from a package, its headers cannot be fetched, or a build tool is missing.
     pub fn build_module(&self, source: &Path, name: &str) -> Result<Vec<u8>, LabError> {
         let make = tools::find("make", "make")?;
         let cache = Cache::open()?;
@@ -57,7 +56,7 @@ impl Kernel {
         let work = tempfile::tempdir()
             .map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
         let entries = fs::read_dir(source).map_err(LabError::io("list", source))?;
-        // A directory, as that of a version control system, is no source of a module.
+        // Directories, such as that of a version control system, are not sources of a module.
         for entry in entries.filter_map(Result::ok).filter(|entry| entry.path().is_file()) {
             fs::copy(entry.path(), work.path().join(entry.file_name()))
                 .map_err(LabError::io("copy", entry.path()))?;

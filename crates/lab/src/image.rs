@@ -1,18 +1,18 @@
-//! The kernel proper, taken out of a bzImage: its own decompressor costs emulated instructions
+//! Extracts the kernel proper from a bzImage: its own decompressor costs emulated instructions
 //! (half of the time to boot).
 
 use std::io::Read;
 
-/// No kernel is larger when decompressed.
+/// The maximum size of a decompressed kernel.
 const KERNEL_BYTES_MAX: u64 = 1 << 30;
-/// A stream of xz begins so; the fast compressions (zstd since Debian's 6.12) are left to the
-/// kernel itself.
+/// The magic number of xz; fast compressions (zstd since Debian's 6.12) are left to the kernel
+/// itself.
 const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 
-/// The ELF file inside a bzImage, which QEMU boots by its PVH entry; `None` where the image is
-/// something else, or is better left as it is.
+/// The ELF file inside a bzImage, which QEMU boots by its PVH entry; `None` for another image, or
+/// one that is better left unchanged.
 ///
-/// The places are those of the x86 boot protocol (Documentation/arch/x86/boot.rst): `setup_sects`
+/// The offsets are those of the x86 boot protocol (Documentation/arch/x86/boot.rst): `setup_sects`
 /// at 0x1f1, `HdrS` at 0x202, `version` at 0x206, `payload_offset` at 0x248 and `payload_length` at
 /// 0x24c, since version 2.08.
 pub fn elf_of(image: &[u8]) -> Option<Vec<u8>> {
@@ -23,7 +23,7 @@ pub fn elf_of(image: &[u8]) -> Option<Vec<u8>> {
     if image.get(0x202..0x206)? != b"HdrS" || version < 0x208 {
         return None;
     }
-    // 0 means 4, for the sake of loaders before 1993.
+    // 0 means 4, for loaders before 1993.
     let setup_sectors = usize::from(*image.get(0x1f1)?);
     let setup_bytes = (if setup_sectors == 0 { 4 } else { setup_sectors } + 1) * 512;
     let start = setup_bytes.checked_add(u32_at(0x248)?)?;

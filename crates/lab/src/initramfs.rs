@@ -1,8 +1,7 @@
-//! The guest's first file system: a tree of files, written as a cpio archive in the form that the
-//! kernel unpacks (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! The guest's first file system: a tree of files, written as a cpio archive in the kernel's format
+//! (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
-//! It is not compressed: QEMU hands it over at memory speed, while decompressing costs emulated
-//! instructions.
+//! Not compressed: QEMU loads it at memory speed, while decompressing costs emulated instructions.
 
 use crate::LabError;
 use cpio::newc::{Builder, ModeFileType, trailer};
@@ -11,7 +10,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where a file's bytes come from.
+/// The source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file of this machine (symbolic links are followed).
@@ -27,21 +26,19 @@ enum Entry {
     File { source: Source, mode: u32 },
 }
 
-/// The tree, by path without the leading slash; a directory sorts before what is in it.
+/// The tree, by path without the leading slash; a directory sorts before its contents.
 #[derive(Debug, Default)]
 pub struct Tree {
     entries: BTreeMap<String, Entry>,
 }
 
-/// Directories that are links into /usr, as on every merged-usr system; files given for them land
-/// there.
+/// Directories that are links into /usr, as on every merged-usr system; files for them go there.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 
-/// Where the init mounts the kernel's own file systems.
+/// The mount points of the kernel's own file systems.
 const HIDDEN: [&str; 3] = ["proc", "sys", "dev"];
 
-/// A path in the guest as the tree keeps it: absolute, without `..`, with the merged directories
-/// resolved.
+/// The normalised path of a file in the tree: absolute, without `..`, merged directories resolved.
 fn tree_path(path: &str) -> Result<String, LabError> {
     let wrong = |why| LabError::Request(format!("the path `{path}` in the guest {why}"));
     if !path.starts_with('/') {
@@ -68,10 +65,10 @@ impl Tree {
         tree
     }
 
-    /// Takes these files, by their paths in the guest, out of the tree and into one of their own.
+    /// Moves these files, by their paths in the guest, to a separate tree.
     ///
     /// # Errors
-    /// A path that the tree would not have taken.
+    /// A path is invalid in the tree.
     pub fn split_off(&mut self, paths: &[String]) -> Result<Tree, LabError> {
         let mut other = Tree::default();
         for path in paths {
@@ -84,12 +81,12 @@ impl Tree {
         Ok(other)
     }
 
-    /// Adds an empty directory. For the lab's own paths, which are known to be good.
+    /// Adds an empty directory. For the lab's own paths, which are known to be valid.
     pub fn directory(&mut self, path: &str) {
         self.parents(&format!("{}/", path.trim_matches('/')));
     }
 
-    /// Adds a symbolic link under `prefix` where there is nothing yet.
+    /// Adds a symbolic link under `prefix` unless the path exists.
     pub fn link_if_absent(
         &mut self,
         prefix: &str,
@@ -103,7 +100,7 @@ impl Tree {
     }
 
     /// Adds a file under `prefix` (empty, or a directory without leading slash and with an ending
-    /// one), replacing one that is there.
+    /// one), replacing an existing one.
     pub fn file(
         &mut self,
         prefix: &str,
@@ -147,7 +144,7 @@ impl Tree {
                     let size = u32::try_from(size)
                         .map_err(|_| io::Error::other("a file of 4 GiB or more"))?;
                     let mut writer = builder.write(out, size);
-                    // Never more than announced, should the file grow meanwhile; less is caught
+                    // Never more than announced, should the file grow meanwhile; less is detected
                     // below.
                     let copied = io::copy(&mut io::Read::take(data, u64::from(size)), &mut writer)?;
                     if copied < u64::from(size) {

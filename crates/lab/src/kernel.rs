@@ -1,4 +1,4 @@
-//! Kernels to boot: Debian's by name, anyone's by path.
+//! Kernels to boot: Debian's by name, any by path.
 
 use crate::apt::{Package, Suite};
 use crate::cache::Cache;
@@ -8,23 +8,22 @@ use std::path::{Path, PathBuf};
 
 /// The kernel series of Debian's releases, each with the suite that keeps it.
 const RELEASED: [(&str, &str); 3] = [("5.10", "bullseye"), ("6.1", "bookworm"), ("6.12", "trixie")];
-/// Where newer series are looked for, in this order. Each has one series at a time, and goes on to
-/// the next within weeks.
+/// The suites with newer series, in search order. Each has one series at a time, and moves to the
+/// next within weeks.
 const MOVING: [&str; 3] = ["trixie-backports", "forky", "sid"];
 
-/// The suite that busybox is taken from when the kernel comes by path.
+/// The suite for busybox if the kernel is given by path.
 const ANY_SUITE: &str = "bookworm";
 
 /// A kernel on this machine's disk, ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// As asked for: `debian:6.1-rt`, or the image's path.
+    /// The requested name: `debian:6.1-rt`, or the image's path.
     pub name: String,
     pub arch: Arch,
     /// The bzImage, Image or ELF file that QEMU boots.
     pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`; none for a kernel with everything
-    /// built in.
+    /// The directory with `kernel/` and `modules.builtin`; none if everything is built in.
     pub modules: Option<PathBuf>,
     /// The text of its .config; copied to /boot/config-RELEASE in the guest.
     pub config: Option<PathBuf>,
@@ -34,7 +33,7 @@ pub struct Kernel {
     suite: Option<&'static str>,
 }
 
-/// A name taken apart: `debian:6.1-rt`.
+/// The parts of a name: `debian:6.1-rt`.
 #[derive(Debug, PartialEq, Eq)]
 struct DebianName {
     /// `6.1`: a number, a point and a number.
@@ -110,7 +109,7 @@ impl DebianName {
     }
 }
 
-/// The kernels that there are, in words.
+/// The available kernels, in words.
 fn available() -> String {
     let released: Vec<&str> = RELEASED.iter().map(|(series, _)| *series).collect();
     format!(
@@ -123,11 +122,11 @@ fn available() -> String {
 
 impl Kernel {
     /// Debian's newest kernel of a series: `debian:6.1` (standard) or `debian:6.1-rt` (PREEMPT_RT),
-    /// fetched and verified by apt into the cache. The prefix may be left out.
+    /// fetched and verified by apt into the cache. The prefix is optional.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where apt, the mirror or the series is unavailable,
-    /// [`LabError::Request`] for other names.
+    /// [`LabError::Missing`] if apt, the mirror or the series is unavailable, [`LabError::Request`]
+    /// for other names.
     pub fn by_name(name: &str, arch: Arch) -> Result<Kernel, LabError> {
         let debian = DebianName::parse(name)?;
         let cache = Cache::open()?;
@@ -150,7 +149,7 @@ impl Kernel {
         Kernel { name, arch, image, modules, config: None, version: None, suite: None }
     }
 
-    /// The release (`uname -r`), as far as its modules' directory tells.
+    /// The release (`uname -r`), from the name of its modules' directory.
     pub fn release(&self) -> Option<String> {
         Some(self.modules.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
@@ -181,7 +180,7 @@ impl Kernel {
     }
 }
 
-/// The image of a cached package, without its own decompressor where that is slow; kept beside it.
+/// The image of a cached package, without its own decompressor if that is slow; stored beside it.
 fn unpacked_image(cache: &Cache, image: PathBuf) -> Result<PathBuf, LabError> {
     let beside = image.with_file_name("elf");
     let _lock = cache.lock()?;
@@ -197,7 +196,7 @@ fn unpacked_image(cache: &Cache, image: PathBuf) -> Result<PathBuf, LabError> {
     Ok(beside)
 }
 
-/// The first entry of a directory whose name begins so.
+/// The first entry of a directory with this prefix.
 fn only_entry(dir: &Path, prefix: &str) -> Option<PathBuf> {
     let mut entries = dir.read_dir().ok()?.filter_map(Result::ok);
     entries

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Targets other than this process: virtual machines with a kernel of one's choice.
+//! Targets other than this process: virtual machines with a chosen kernel.
 //!
 //! A [`Guest`] describes what to boot and what to run; [`Guest::run`] boots it in QEMU and returns
 //! a [`GuestResult`]. The steps, in the order of the files below:
@@ -8,11 +8,11 @@
 //! 2. The initramfs: init, the job, the files given with the shared libraries they need, the
 //!    modules.
 //! 3. QEMU, its console and the virtio ports into files (or a memory card, on a board without),
-//!    watched until it ends or must be ended.
-//! 4. [`Outcome`]: how the guest ended, and what came back through the ports.
+//!    supervised until it ends or must be killed.
+//! 4. [`Outcome`]: how the guest ended, and the results from the ports.
 //!
-//! What the machine lacks is [`LabError::Missing`]; the crate `testing` shows how a
-//! test steps aside then.
+//! A missing prerequisite of the machine is [`LabError::Missing`]; the crate `testing` shows how a
+//! test skips then.
 
 mod accel;
 mod apt;

@@ -1,7 +1,7 @@
 //! The shared libraries that a program needs, found as the dynamic linker would (ld.so(8)).
 //!
-//! What a program opens by name while it runs (dlopen: locales, name services, plugins) does not
-//! show in its file and is not found; sharing the host's file system with the guest serves such
+//! Libraries that a program opens by name at run time (dlopen: locales, name services, plugins) are
+//! not in its file and not found; sharing the host's file system with the guest serves such
 //! programs.
 
 use crate::{Arch, LabError};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The linker's own places on Debian's multiarch layout and elsewhere, after those of
+/// The linker's default directories on Debian's multiarch layout and elsewhere, after those of
 /// /etc/ld.so.conf.
 const DEFAULT_DIRS: [&str; 8] = [
     "/lib/x86_64-linux-gnu",
@@ -24,10 +24,10 @@ const DEFAULT_DIRS: [&str; 8] = [
     "/lib",
     "/usr/lib",
 ];
-/// How deep `include` lines of ld.so.conf are followed.
+/// The maximum depth of `include` lines in ld.so.conf.
 const INCLUDE_DEPTH_MAX: u8 = 4;
 
-/// What one ELF file asks for.
+/// The dependencies of one ELF file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Linkage {
     /// `e_machine`.
@@ -39,7 +39,7 @@ pub struct Linkage {
 }
 
 impl Linkage {
-    /// Reads it from an ELF file; `None` where the file is no ELF file (a script).
+    /// Reads the linkage of an ELF file; `None` for other files (a script).
     pub fn read(path: &Path) -> Result<Option<Linkage>, LabError> {
         let data = fs::read(path).map_err(LabError::io("read", path))?;
         if !data.starts_with(b"\x7fELF") {
@@ -66,7 +66,7 @@ impl Linkage {
         let (Some(address), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
             return Ok(linkage);
         };
-        // DT_STRTAB is a virtual address; the loaded segment around it tells the place in the file.
+        // DT_STRTAB is a virtual address; the loaded segment around it gives the place in the file.
         let holds = |s: &&elf::segment::ProgramHeader| {
             s.p_type == PT_LOAD
                 && address.checked_sub(s.p_vaddr).is_some_and(|offset| offset < s.p_filesz)
@@ -105,7 +105,7 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// With the directories of this machine's /etc/ld.so.conf and the linker's own.
+    /// The directories of this machine's /etc/ld.so.conf and the linker's own.
     pub fn of_the_system() -> Libraries {
         let mut dirs = Vec::new();
         conf_dirs(Path::new("/etc/ld.so.conf"), INCLUDE_DEPTH_MAX, &mut dirs);
@@ -113,8 +113,8 @@ impl Libraries {
         Libraries { dirs }
     }
 
-    /// The same, with those of `LD_LIBRARY_PATH` first: what a program finds that is started from
-    /// here.
+    /// The directories of the system after those of `LD_LIBRARY_PATH`: as for a program that is
+    /// started from here.
     pub fn of_the_environment() -> Libraries {
         let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let mut dirs: Vec<PathBuf> =
@@ -123,17 +123,17 @@ impl Libraries {
         Libraries { dirs }
     }
 
-    /// Those of packages unpacked into a tree.
+    /// The libraries of packages unpacked into a tree.
     pub fn of_tree(tree: &Path, arch: Arch) -> Libraries {
         let library = tree.join("usr/lib");
         Libraries { dirs: vec![library.join(arch.multiarch()), library] }
     }
 
-    /// All that a program loads, through all levels: the path by which each is found in the guest
-    /// (the same as here), and none for a static program or a script.
+    /// All libraries of a program, transitively: the path of each in the guest (the same as here),
+    /// and none for a static program or a script.
     ///
     /// # Errors
-    /// A library that is nowhere, with who wants it and where it was searched.
+    /// A library is not found; the error has its user and the searched directories.
     pub fn closure(&self, program: &Path) -> Result<Vec<PathBuf>, LabError> {
         let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
         let mut pending = vec![program.to_owned()];
@@ -175,8 +175,8 @@ impl Libraries {
     }
 }
 
-/// Adds the directories of an ld.so.conf (ldconfig(8)), following its `include` lines; what cannot
-/// be read adds none.
+/// Adds the directories of an ld.so.conf (ldconfig(8)), following its `include` lines; an
+/// unreadable file adds none.
 fn conf_dirs(conf: &Path, depth: u8, dirs: &mut Vec<PathBuf>) {
     let text = fs::read_to_string(conf).unwrap_or_default();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {

@@ -1,4 +1,4 @@
-//! Kernel modules: which files a module needs, in the order in which they are loaded.
+//! Kernel modules: the files that a module needs, in loading order.
 //!
 //! Packages carry no modules.dep (depmod makes it at installation), so each module's own `.modinfo`
 //! section is read: `depends=` and `softdep=pre:` (include/linux/module.h).
@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// No module is larger when decompressed; guards against a file that decompresses without end.
+/// The maximum size of a decompressed module; guards against endless decompression.
 const MODULE_BYTES_MAX: u64 = 256 << 20;
 
 /// The modules of one kernel.
@@ -21,14 +21,13 @@ pub struct Modules {
     builtin: BTreeSet<String>,
 }
 
-/// A module as the kernel takes it (decompressed).
+/// A decompressed module for the kernel.
 pub struct Module {
     pub name: String,
     pub data: Vec<u8>,
 }
 
-/// The kernel takes `-` and `_` in names for the same (scripts/Makefile.lib); file names have
-/// either.
+/// The kernel treats `-` and `_` in names as equal (scripts/Makefile.lib); file names have either.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -61,8 +60,8 @@ impl Modules {
         Ok(Modules { dir: dir.to_owned(), files, builtin })
     }
 
-    /// The wanted modules and all that they need, each after what it needs. What is built in is
-    /// left out.
+    /// The requested modules with all dependencies, each after its own ones, without built-in
+    /// modules.
     pub fn closure<'n>(
         &self,
         wanted: impl IntoIterator<Item = &'n str>,
@@ -73,9 +72,9 @@ impl Modules {
         Ok(ordered)
     }
 
-    /// The module that a soft dependency stands for. That on an algorithm of the kernel's crypto
-    /// (ext4's on `crypto-crc32c`) is an alias, and the implementation that runs everywhere is
-    /// called `…_generic` (crypto/).
+    /// The module of a soft dependency. A dependency on an algorithm of the kernel's crypto (ext4's
+    /// on `crypto-crc32c`) is an alias, and the portable implementation is named `…_generic`
+    /// (crypto/).
     fn soft(&self, name: &str) -> Option<String> {
         let name = canonical(name);
         let algorithm = name.strip_prefix("crypto_").unwrap_or(&name);
@@ -102,7 +101,7 @@ impl Modules {
         })?;
         let data = decompressed(file)?;
         let needs = Needs::read(&data).map_err(|why| LabError::malformed(file, why))?;
-        // A soft dependency that this kernel does not have is no fault (modprobe.d(5)).
+        // A soft dependency that this kernel lacks is not an error (modprobe.d(5)).
         for soft in needs.soft.iter().filter_map(|soft| self.soft(soft)) {
             self.add(&soft, seen, ordered)?;
         }
@@ -112,7 +111,7 @@ impl Modules {
     }
 }
 
-/// What a module says that it needs.
+/// The dependencies in a module's information.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Needs {
     hard: Vec<String>,
@@ -129,7 +128,7 @@ impl Needs {
         Ok(Needs::from_modinfo(&String::from_utf8_lossy(data)))
     }
 
-    /// From `key=value` texts ended by NUL.
+    /// Parses `key=value` texts ended by NUL.
     fn from_modinfo(text: &str) -> Needs {
         let mut needs = Needs::default();
         for (key, value) in text.split('\0').filter_map(|entry| entry.split_once('=')) {

@@ -1,4 +1,4 @@
-//! QEMU's monitor, for a guest that asks to be saved (docs/interop/qmp-spec.rst): when it has
+//! QEMU's monitor, for a guest that asks to be saved (docs/interop/qmp-spec.rst): once it has
 //! paused itself, it is saved, and QEMU ends.
 
 use serde_json::{Value, json};
@@ -6,24 +6,24 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::thread::{self, JoinHandle};
 
-/// A thread that speaks to QEMU until it ends.
+/// A thread that controls QEMU until it ends.
 pub struct Monitor(JoinHandle<bool>);
 
 impl Monitor {
-    /// Of a QEMU whose monitor is its standard input and output; none of another. What is saved
+    /// The monitor of a QEMU on its standard input and output; none without these. The saved state
     /// gets this name.
     pub fn of(qemu: &mut Child, name: &'static str) -> Option<Monitor> {
         let (to, from) = qemu.stdin.take().zip(qemu.stdout.take())?;
         Some(Monitor(thread::spawn(move || save(to, from, name).unwrap_or(false))))
     }
 
-    /// Whether all was saved; waits until QEMU has ended.
+    /// Whether everything was saved; waits until QEMU has ended.
     pub fn has_saved(self) -> bool {
         self.0.join().unwrap_or(false)
     }
 }
 
-/// Saves it when it has paused; `None` where QEMU ended before.
+/// Saves the guest once it has paused; `None` if QEMU ended before.
 fn save(mut to: ChildStdin, from: ChildStdout, name: &str) -> Option<bool> {
     let mut messages = BufReader::new(from).lines().map_while(Result::ok);
     let mut next = || {
@@ -34,11 +34,11 @@ fn save(mut to: ChildStdin, from: ChildStdout, name: &str) -> Option<bool> {
         let request = json!({ "execute": name, "arguments": arguments });
         writeln!(to, "{request}").ok()
     };
-    // Its greeting, its answer, and what it reports meanwhile.
+    // QEMU's greeting, its answer, and events meanwhile.
     request("qmp_capabilities", json!({}))?;
-    // Not GUEST_PANICKED, which comes before it has paused.
+    // Not GUEST_PANICKED, which precedes the pause.
     while next()?["event"] != "STOP" {}
-    // Only the monitor for people saves at once; it answers with what went wrong.
+    // Only the human monitor saves synchronously; it answers with the error.
     let line = format!("savevm {name}");
     request("human-monitor-command", json!({ "command-line": line }))?;
     let answer = loop {

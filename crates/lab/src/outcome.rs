@@ -1,4 +1,4 @@
-//! How a guest ended, judged from what is left of it.
+//! How a guest ended, from its output.
 
 use crate::ports::Status;
 use crate::progress::Phase;
@@ -9,34 +9,34 @@ use std::time::Duration;
 /// How the guest ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The job ended (with whatever exit status) and all results came back.
+    /// The job ended (with any exit status) and all results were returned.
     Finished,
-    /// The kernel panicked; the panic's line.
+    /// The kernel panicked, with the line of the panic.
     Panicked(String),
-    /// Memory ran out: the kernel panicked for want of it, or killed tasks and the job failed.
+    /// Memory ran out: the kernel panicked for lack of it, or killed tasks and the job failed.
     OutOfMemory(String),
-    /// Still running when the time was up; it was ended.
+    /// Still running at its time limit; it was killed.
     Hung {
-        /// Its limit, in time that this system gave it.
+        /// The time limit, in time that this system gave the guest.
         after: Duration,
-        /// How far it had come.
+        /// The phase of the guest.
         phase: Phase,
     },
-    /// Nothing more came from its kernel while it booted; it was ended.
+    /// A booting kernel printed nothing more; it was killed.
     Silent {
-        /// How long nothing had come.
+        /// The length of the silence.
         after: Duration,
     },
-    /// The user ended it at once.
+    /// The user killed it.
     Killed(Phase),
-    /// It wrote more than is allowed and was ended.
+    /// The guest wrote more than allowed and was killed.
     TooMuchOutput {
         /// The bound in bytes, over console, ports and QEMU's own messages together.
         limit: u64,
     },
     /// Powered off or reset without a panic and before all results came back.
     EndedEarly(Phase),
-    /// QEMU itself failed; what it said.
+    /// QEMU itself failed, with its message.
     QemuFailed(String),
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Panic lines, and what the kernel prints before one, that mean want of memory (mm/oom_kill.c,
+/// Panic lines, and kernel messages before one, that mean lack of memory (mm/oom_kill.c,
 /// init/initramfs.c).
 const MEMORY_SIGNS: [&str; 4] = [
     "System is deadlocked on memory",
@@ -75,11 +75,11 @@ const MEMORY_SIGNS: [&str; 4] = [
     UNPACKED_IN_PART,
 ];
 
-/// Files are cut short or missing, and yet the init may run and the job end (init/initramfs.c).
+/// Files are truncated or missing, and yet the init may run and the job end (init/initramfs.c).
 const UNPACKED_IN_PART: &str = "Initramfs unpacking failed: write error";
 
-/// Judges: results that are complete outweigh all that the console says, which any program in the
-/// guest can write to.
+/// Determines the outcome: complete results override everything on the console, which any program
+/// in the guest can write to.
 pub fn judge(how: &How, status: &Status, console: &str, qemu_messages: &str) -> Outcome {
     let phase = status.phase();
     // Only the kernel writes before the first process does.
@@ -118,7 +118,7 @@ pub fn judge(how: &How, status: &Status, console: &str, qemu_messages: &str) -> 
     }
 }
 
-/// A console line without the time in brackets before it.
+/// A console line without its time in brackets.
 fn without_time(line: &str) -> String {
     let message = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("] "));
     message.map_or(line, |(_, message)| message).trim().to_owned()

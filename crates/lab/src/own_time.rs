@@ -1,15 +1,15 @@
-//! How much time this system gave a process. A guest on a busy machine waits for a CPU for most of
-//! the wall clock's time, and that it has not come far by then says nothing against it.
+//! The time that this system gave a process. A guest on a busy machine waits for a CPU for most of
+//! the wall clock's time, and little progress by then is not its fault.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The unit of /proc/stat: USER_HZ is 100 on every architecture that guests run on (proc_stat(5)).
+/// The unit of /proc/stat: USER_HZ is 100 on every architecture of guests (proc_stat(5)).
 const TICK: Duration = Duration::from_millis(10);
 
-/// The wall clock since a process was started, without the time that it waited for a CPU or that
-/// the hypervisor stole.
+/// The wall clock since a process was started, minus its waits for a CPU and the hypervisor's
+/// steal.
 pub struct OwnTime {
     process: u32,
     began: Instant,
@@ -17,17 +17,18 @@ pub struct OwnTime {
 }
 
 impl OwnTime {
-    /// Of a process that has just been started.
+    /// Begins with a process that has just been started.
     pub fn begin(process: u32) -> OwnTime {
         OwnTime { process, began: Instant::now(), steal: steal_ticks() }
     }
 
-    /// Until now. Where the kernel counts neither waiting nor steal it is the wall clock's time.
+    /// The time until now. If the kernel counts neither waits nor steal it is the wall clock's
+    /// time.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed().saturating_sub(waited(self.process)).saturating_sub(self.stolen())
     }
 
-    /// The steal of the CPU that lost most: the process may have been on that one all the time.
+    /// The steal of the CPU that lost most: the process may always have been on that one.
     fn stolen(&self) -> Duration {
         let since =
             steal_ticks().into_iter().zip(&self.steal).map(|(now, then)| now.saturating_sub(*then));
@@ -35,9 +36,9 @@ impl OwnTime {
     }
 }
 
-/// How long its threads were ready to run and waited for a CPU: that of the thread which waited
-/// longest, as they wait side by side (run_delay, the second figure of
-/// /proc/PID/task/TID/schedstat; Documentation/scheduler/sched-stats.rst).
+/// How long its threads were ready to run and waited for a CPU: the maximum over the threads, as
+/// they wait concurrently (run_delay, the second figure of /proc/PID/task/TID/schedstat;
+/// Documentation/scheduler/sched-stats.rst).
 fn waited(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let delay = |path: &Path| {
@@ -47,7 +48,7 @@ fn waited(process: u32) -> Duration {
     Duration::from_nanos(threads.filter_map(|thread| delay(&thread.path())).max().unwrap_or(0))
 }
 
-/// Of each CPU since boot.
+/// The steal of each CPU since boot.
 fn steal_ticks() -> Vec<u32> {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let cpus = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
@@ -71,7 +72,7 @@ mod tests {
         }
     }
 
-    /// On the CPU that all of these share.
+    /// A process on the CPU that all of these share.
     fn spinning(niceness: &str) -> Option<Spinning> {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let list =
@@ -90,8 +91,8 @@ mod tests {
             return println!("SKIPPED: lacks taskset (Debian package util-linux)");
         };
         let own = OwnTime::begin(kept.0.id());
-        // Until it has waited for a while: beside an equal of the highest weight it has one of 69
-        // parts.
+        // Until it has waited for a while: beside a competitor of the highest weight it gets one of
+        // 69 parts.
         while waited(kept.0.id()) < Duration::from_millis(300) {
             assert!(own.began.elapsed() < Duration::from_secs(120), "it never waited");
             std::thread::sleep(Duration::from_millis(20));
@@ -105,7 +106,7 @@ mod tests {
         let sleeping = Spinning(Command::new("sleep").arg("1000").spawn().unwrap());
         let own = OwnTime { steal: vec![u32::MAX; 4096], ..OwnTime::begin(sleeping.0.id()) };
         std::thread::sleep(Duration::from_millis(200));
-        // It waited for a CPU before it slept, and no longer than that.
+        // The process waited for a CPU before it slept, and no longer than that.
         let settled = waited(sleeping.0.id());
         assert!(own.elapsed() + settled + Duration::from_millis(20) >= Duration::from_millis(200));
     }

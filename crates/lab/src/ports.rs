@@ -1,5 +1,5 @@
-//! What comes back through the virtio ports: the lines of the status port, and the archive of the
-//! results port.
+//! The output of the virtio ports: the lines of the status port, and the archive of the results
+//! port.
 
 use crate::progress::Phase;
 use cpio::newc::Reader;
@@ -8,30 +8,29 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// No init reports as much: what is longer comes from a guest that took its descriptor.
+/// No init reports this much: longer output is from a guest that took its descriptor.
 pub const STATUS_MAX: u64 = 1 << 20;
-/// What did not work is shown to a person.
+/// The maximum number of problems, which users read.
 const PROBLEMS_MAX: usize = 100;
 
-/// What the init of the guest has reported so far.
+/// The reports of the guest's init so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// `uname -r`.
     pub release: Option<String>,
     pub job_started: bool,
-    /// The job's exit status as a shell gives it: 128 + n after signal n.
+    /// The job's exit status as from a shell: 128 + n after signal n.
     pub exit_status: Option<i32>,
-    /// How many tasks the kernel killed for want of memory (`oom_kill` in /proc/vmstat).
+    /// The number of tasks killed by the OOM killer (`oom_kill` in /proc/vmstat).
     pub oom_kills: Option<u64>,
     /// All results have been sent.
     pub complete: bool,
-    /// What did not work in preparing the guest.
+    /// Problems in preparing the guest.
     pub problems: Vec<String>,
 }
 
 impl Status {
-    /// Reads the lines that have come; the last may be cut off when the guest ended in the middle
-    /// of it.
+    /// Parses the received lines; the last may be truncated if the guest ended in the middle of it.
     pub fn parse(text: &str) -> Status {
         let mut status = Status::default();
         let problem = |status: &mut Status, text: String| {
@@ -56,12 +55,12 @@ impl Status {
 }
 
 impl Status {
-    /// What the port of this name has brought so far, as much as is looked at.
+    /// Reads the output of the port so far, up to the maximum.
     pub fn read(path: &Path) -> io::Result<Status> {
         Ok(Status::parse(&String::from_utf8_lossy(&read_at_most(path, STATUS_MAX)?)))
     }
 
-    /// How far the guest has come by it.
+    /// The phase of the guest.
     pub fn phase(&self) -> Phase {
         match self {
             Status { exit_status: Some(_), .. } => Phase::Results,
@@ -71,18 +70,18 @@ impl Status {
     }
 }
 
-/// The first bytes of a file that a guest fills; none where it is not there.
+/// The first bytes of a file that a guest fills; none if it does not exist.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match fs::File::open(path) {
-        // QEMU makes the files of the ports; it may have failed before.
+        // QEMU creates the files of the ports; it may have failed before.
         Err(why) if why.kind() == io::ErrorKind::NotFound => {}
         opened => drop(opened?.take(most).read_to_end(&mut bytes)?),
     }
     Ok(bytes)
 }
 
-/// The same of its end.
+/// The last bytes of such a file.
 pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match fs::File::open(path) {
@@ -109,7 +108,7 @@ pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
             return Ok(files);
         }
         let name = inner_name(entry.name())?;
-        // Grows as bytes come: the announced size is the guest's word.
+        // Grows as bytes arrive: the announced size is not trusted.
         let mut data = Vec::new();
         let size = u64::from(entry.file_size());
         let read = reader.read_to_end(&mut data).map_err(|why| format!("in {name}: {why}"))?;
@@ -121,7 +120,7 @@ pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     }
 }
 
-/// The same, put below a directory as they come, whatever their size.
+/// Unpacks a results archive of any size below a directory while reading it.
 pub fn unpack_to(archive: impl Read, directory: &Path) -> Result<(), String> {
     let mut rest = archive;
     loop {

@@ -1,5 +1,5 @@
-//! Directories and files that are this user's alone: what is executed, or put into guests, out of
-//! them is nobody else's.
+//! Directories and files that belong to this user alone: executed programs and contents of guests
+//! come only from these.
 
 use crate::LabError;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -10,11 +10,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Makes a directory that its owner alone may enter. One that is there must be this user's, and no
-/// link, with nothing that others may have put in; it is closed to them.
+/// Creates a directory that only its owner may enter. An existing one must be this user's, and no
+/// link, without files that others could have added; it is closed to them.
 ///
 /// # Errors
-/// It is somebody else's, or others may write to it.
+/// The directory is another user's, or others may write to it.
 pub fn directory(path: &Path) -> Result<(), LabError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
@@ -48,7 +48,7 @@ fn judge(path: &Path, metadata: &Metadata) -> Result<(), LabError> {
     Err(LabError::Request(format!("{path} cannot be trusted: {fault}; {remedy}")))
 }
 
-/// Opens a file of this user that no other can write to; none where there is no file of that name.
+/// Opens a file of this user that no other can write to; none if it does not exist.
 pub fn open(path: &Path) -> Result<Option<File>, LabError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -63,19 +63,19 @@ pub fn open(path: &Path) -> Result<Option<File>, LabError> {
     }
 }
 
-/// Opens a file to lock, which nobody else can open.
+/// Opens a lock file that no other user can open.
 pub fn lock_file(path: &Path) -> Result<File, LabError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     let file = options.open(path).map_err(LabError::io("open", path))?;
-    // Earlier versions let everybody read it, which is enough to hold it.
+    // Earlier versions created it readable for all, which is enough to hold it.
     let closed = file.set_permissions(Permissions::from_mode(0o600));
     closed.map_err(LabError::io("close to others", path))?;
     Ok(file)
 }
 
-/// Locks it, if no other process holds it.
+/// Locks the file, if no other process holds it.
 pub fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
     let file = lock_file(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -85,8 +85,8 @@ pub fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
     }
 }
 
-/// Takes set-user-ID and set-group-ID from everything below a directory: what was unpacked there is
-/// read, and run as whoever runs it.
+/// Removes set-user-ID and set-group-ID from everything below a directory: unpacked programs run
+/// with the rights of their caller.
 pub fn strip(below: &Path) -> Result<(), LabError> {
     let metadata = fs::symlink_metadata(below).map_err(LabError::io("read", below))?;
     let mode = metadata.mode();

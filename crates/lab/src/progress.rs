@@ -1,9 +1,9 @@
-//! What the watcher of a guest is shown while it runs, and what it may request.
+//! The progress of a running guest for its watcher, and the watcher's requests.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How far the guest had come.
+/// The phase of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// The init had not yet started the job.
@@ -23,21 +23,21 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The progress of a guest, for those who watch it.
+/// The progress of a guest, for watchers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// How far it has come.
+    /// The phase of the guest.
     pub phase: Phase,
-    /// How long it has been running, by this machine's clock.
+    /// The guest's time so far, by this machine's clock.
     pub elapsed: Duration,
 }
 
-/// What a watcher requests of a guest.
+/// A watcher's request to a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
     GoOn,
-    /// That the job ends as by Ctrl-C (SIGINT) and what it has comes back.
+    /// End the job as by Ctrl-C (SIGINT), and return its results so far.
     End,
-    /// That it is ended at once; nothing more comes back.
+    /// Kill it at once; nothing more is returned.
     Kill,
 }

@@ -1,4 +1,4 @@
-//! QEMU: its command line, and watching over it until it ends or must be ended.
+//! QEMU: its command line, and supervision until it ends or must be killed.
 
 use crate::accel::Accel;
 use crate::card;
@@ -19,8 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The virtio ports, all from the guest to this machine; each is a file of its name in the run's
-/// directory.
+/// The virtio ports, all from the guest to this machine; each is a file in the run's directory.
 pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
 /// The pipe that carries the request to end into the guest, also the port's name.
 const CONTROL: &str = "control";
@@ -28,39 +27,38 @@ const CONTROL: &str = "control";
 const ALIVE: &str = "alive";
 /// The file of the guest's console.
 pub const CONSOLE: &str = "console";
-/// The file of what QEMU itself says.
+/// The file with the messages of QEMU itself.
 pub const QEMU_STDERR: &str = "qemu-stderr";
 /// The archive of the guest's first file system.
 pub const INITRAMFS: &str = "initramfs";
 
-/// What a guest reads that goes on from its saved boot.
+/// The input of a guest that resumes from its saved boot.
 pub const JOB: &str = "job";
-/// The image with a guest's saved boot, and its name there.
+/// The image with a guest's saved boot, and its name in the image.
 pub const SAVED: &str = "saved";
 const SAVED_AS: &str = "boot";
 
-/// All output of a guest together; its memory bounds the results, but nothing else bounds the
-/// console.
+/// The maximum output of a guest in total: its memory bounds the results, but not the console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
-/// How often the guest is polled, and how often its limits are checked.
+/// The time between two polls of the guest, and between two checks of its limits.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-/// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it
-/// keeps QEMU's main loop from looking whether the virtual CPU is idle, and skipping to the next
-/// timer, after a `hlt` and before the instructions up to there are counted
-/// (icount_start_warp_timer against icount_process_data). Without it they are counted
-/// on top whenever the main loop comes in between, and the run parts from its repeats
-/// (docs/reference/guests.md).
+/// In virtual time QEMU records the run, to /dev/null, for the lock that recording takes: it
+/// prevents QEMU's main loop from finding the virtual CPU idle, and skipping to the next timer,
+/// after a `hlt` and before the preceding instructions are counted (icount_start_warp_timer against
+/// icount_process_data). Without it they are counted in addition whenever the main loop intervenes,
+/// and the run diverges from its repeats (docs/reference/guests.md).
 const RECORDED: &str = ",rr=record,rrfile=/dev/null";
 
-/// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no
-/// calibration against the emulated hardware, no randomness from it, no random stack offsets (they
-/// cost a random number of instructions), and no self-tests that run on into the measurement.
+/// Kernel parameters that make virtual time repeatable, beside QEMU's own options: no address
+/// randomisation, no calibration against the emulated hardware, no randomness from it, no random
+/// stack offsets (they cost a random number of instructions), and no self-tests that continue into
+/// the measurement.
 const VIRTUAL_TIME_KERNEL: &str = "nokaslr lpj=4000000 tsc=reliable random.trust_cpu=off \
                                    randomize_kstack_offset=off cryptomgr.notests";
 
-/// That QEMU ended: how, and after what time.
+/// The end of QEMU, and the time until then.
 pub struct Ended {
     pub how: How,
     pub elapsed: Duration,
@@ -75,37 +73,37 @@ pub enum How {
         success: bool,
         description: String,
     },
-    /// It was killed when its time was up.
+    /// QEMU was killed at its time limit.
     TimedOut {
         after: Duration,
     },
-    /// It was killed because nothing had come from a kernel that boots.
+    /// QEMU was killed because a booting kernel printed nothing.
     Silent {
         after: Duration,
     },
     /// The watcher requested to kill it.
     Killed,
-    /// It was killed for writing too much.
+    /// QEMU was killed for too much output.
     TooMuchOutput {
         limit: u64,
     },
 }
 
-/// What a guest may take, in time that this system gave it ([`OwnTime`]).
+/// The limits of a guest, in time that this system gave it ([`OwnTime`]).
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// In all.
+    /// The total.
     pub total: Duration,
-    /// Without a word on the console, until its job starts.
+    /// The time without console output, until its job starts.
     pub boot_silence: Duration,
 }
 
-/// Holds a guest to its limits.
+/// Enforces the limits of a guest.
 struct Watchdog {
     limits: Limits,
     own: OwnTime,
     checked: Instant,
-    /// What it had written at the last check, and its own time when that grew.
+    /// The output at the last check, and the guest's own time when that grew.
     written: u64,
     sign: Duration,
 }
@@ -115,7 +113,7 @@ impl Watchdog {
         Watchdog { limits, own, checked: Instant::now(), written: 0, sign: Duration::ZERO }
     }
 
-    /// Why it must end, if it must.
+    /// Why QEMU must end, if so.
     fn check(&mut self, phase: Phase, written: u64) -> Option<How> {
         if self.checked.elapsed() < CHECK_EVERY {
             return None;
@@ -133,14 +131,14 @@ impl Watchdog {
     }
 }
 
-/// How a machine begins.
+/// How a machine starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// It boots, and runs its job.
+    /// The guest boots, and runs its job.
     Boot,
-    /// It boots, and is saved when it asks for that, before it has a job.
+    /// The guest boots, and is saved on its own request, before it has a job.
     Save,
-    /// It goes on from where it was saved, with a job.
+    /// The guest resumes from its saved boot, with a job.
     Resume,
 }
 
@@ -149,7 +147,7 @@ pub enum Start {
 pub struct Machine<'a> {
     pub arch: Arch,
     pub board: Board,
-    /// The device tree, where QEMU does not make it itself.
+    /// The device tree, if QEMU does not make it itself.
     pub device_tree: Option<PathBuf>,
     pub accel: Accel,
     pub cpus: u32,
@@ -165,7 +163,7 @@ impl Machine<'_> {
     /// The kernel's command line.
     ///
     /// # Errors
-    /// One that is longer than the kernel takes, which would cut it off without a word.
+    /// The line is longer than the kernel's limit, which would silently truncate it.
     pub fn command_line(&self) -> Result<String, LabError> {
         // panic=-1 reboots at once, and QEMU ends instead of rebooting.
         let mut line = format!("console={} panic=-1", self.board.console(self.arch));
@@ -185,21 +183,21 @@ impl Machine<'_> {
         Ok(line)
     }
 
-    /// Whether its virtual time is kept together by recording: not on a Pi, which has four CPUs, on
-    /// or off, and QEMU records one only.
+    /// Whether recording keeps its virtual time repeatable: not on a Pi, which has four CPUs, on or
+    /// off, as QEMU records only one.
     fn is_recorded(&self) -> bool {
         self.board == Board::Usual
     }
 
-    /// QEMU's arguments. All files but the kernel are in the directory that QEMU is started in, so
-    /// that no path needs quoting in its options.
+    /// QEMU's arguments. All files but the kernel are in QEMU's working directory, so that no path
+    /// needs quoting in its options.
     pub fn args(&self) -> Result<Vec<OsString>, LabError> {
         let mut args: Vec<String> = Vec::new();
         let mut add = |words: &str| args.extend(words.split(' ').map(str::to_owned));
-        // A name for `ps`: a fetched QEMU is started by a dynamic linker and would bear that one's.
+        // A name for `ps`: a fetched QEMU is started by a dynamic linker and would have its name.
         add("-name punctual,process=qemu-punctual");
         add("-nodefaults -no-user-config -display none -monitor none -nic none -no-reboot");
-        // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several
+        // A single thread: QEMU 7.2 has a race with a guest that patches its kernel on several CPUs
         // (docs/reference/guests.md).
         add(match self.accel {
             Accel::Tcg => "-accel tcg,thread=single",
@@ -244,13 +242,13 @@ impl Machine<'_> {
             Accel::Kvm => "-cpu host".to_owned(),
             Accel::VirtualTime => format!("-cpu {}", self.arch.repeatable_cpu()),
         });
-        // One that goes on adds to what it had printed.
+        // A resumed one appends to its earlier output.
         let append = if self.start == Start::Resume { ",append=on" } else { "" };
         add(&format!(
             "-chardev file,id={CONSOLE},path={CONSOLE}{append} -serial chardev:{CONSOLE}"
         ));
-        // Without ioeventfd the port is served at once in the virtual CPU's own thread: no timing
-        // of the host in it.
+        // Without ioeventfd the port is served at once in the virtual CPU's own thread, independent
+        // of the host's timing.
         add("-device virtio-serial-pci,ioeventfd=off");
         for port in PORTS {
             add(&format!(
@@ -258,13 +256,13 @@ impl Machine<'_> {
                  virtserialport,chardev={port},name=punctual.{port}"
             ));
         }
-        // The only way in: one word, when the run is to end early.
+        // The only input: one word, when the run should end early.
         add(&format!("-chardev file,id={CONTROL},path={CONTROL}.out,input-path={CONTROL}"));
         add(&format!("-device virtserialport,chardev={CONTROL},name=punctual.{CONTROL}"));
     }
 
-    /// The image that holds the saved boot, the job, and the device that the guest asks through to
-    /// be saved: its write ends the instruction, so that each boot is saved at the same one.
+    /// The image with the saved boot, the job, and the device through which the guest asks to be
+    /// saved: its write ends the instruction, so that each boot is saved at the same one.
     fn saved(&self, add: &mut dyn FnMut(&str)) {
         add("-device pvpanic");
         add(&format!("-drive if=none,id={SAVED},driver=qcow2,file={SAVED}"));
@@ -275,9 +273,9 @@ impl Machine<'_> {
         });
     }
 
-    /// The memory card of a Raspberry Pi and its console, on the second serial line, which takes
-    /// the one word of the way in too. The card's address is a random number, which the kernel
-    /// prints: a seed makes it the same each time.
+    /// The memory card of a Raspberry Pi and its console, on the second serial line, which is also
+    /// the input for the one word. The card's address is a random number, which the kernel prints:
+    /// a seed makes it reproducible.
     fn raspi(&self, add: &mut dyn FnMut(&str)) {
         if self.accel == Accel::VirtualTime {
             add("-seed 1");
@@ -288,24 +286,24 @@ impl Machine<'_> {
     }
 }
 
-/// QEMU running; killed when this is dropped.
+/// A running QEMU; killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails only where it has ended already, which is what is wanted.
+        // Fails only if it has ended already, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The programs that start QEMU in their place.
+/// The programs that start QEMU by exec.
 ///
-/// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about
-/// (PR_SET_PDEATHSIG), and gives it no more rights than it has.
+/// setpriv(1) has the kernel kill it when the calling thread dies in any way (PR_SET_PDEATHSIG),
+/// and gives it no more rights than it has.
 ///
-/// In virtual time that is not recorded QEMU's threads share one CPU and do not preempt each other
-/// (SCHED_BATCH): then its main loop rarely looks at the wrong moment ([`RECORDED`]).
+/// In virtual time without recording QEMU's threads share one CPU and do not preempt each other
+/// (SCHED_BATCH): then its main loop rarely checks at the wrong moment ([`RECORDED`]).
 fn wrappers(machine: &Machine, rights: Rights) -> Result<Vec<OsString>, LabError> {
     let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
         let program = tools::find(name, "util-linux")?.into_os_string();
@@ -322,8 +320,8 @@ fn wrappers(machine: &Machine, rights: Rights) -> Result<Vec<OsString>, LabError
     Ok(words)
 }
 
-/// The CPUs that this process may use, in turn, so that guests at the same time have one each. None
-/// where /proc does not report them: the guest then runs as well, and parts more often.
+/// The CPUs that this process may use, in turn, so that concurrent guests have one each. `None` if
+/// /proc does not report them: the guest then runs as well, but diverges more often.
 fn next_cpu() -> Option<usize> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -354,7 +352,7 @@ pub fn run(
     }
     let mut command = Command::new(&first);
     command.args(words).current_dir(dir).envs(qemu.environment);
-    // Not of this terminal's foreground: Ctrl-C is for whoever looks on.
+    // Not in this terminal's foreground: Ctrl-C is for punctual.
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     if machine.start == Start::Save {
@@ -380,7 +378,7 @@ pub fn run(
             break How::Exited { success: true, description: "halted".to_owned() };
         }
         match watch(Progress { phase, elapsed }) {
-            // What is saved must not hold the request to end.
+            // The saved state must not contain the request to end.
             Control::End if machine.start == Start::Save => {}
             Control::GoOn => {}
             Control::End => control.end()?,
@@ -396,7 +394,7 @@ pub fn run(
     Ok(Ended { how, elapsed: began.elapsed(), saved, emulator: qemu.version })
 }
 
-/// How far the guest has come, by its status so far.
+/// The phase of the guest, by its status so far.
 fn phase(board: Board, dir: &Path) -> Phase {
     let status = match board {
         Board::Usual => Status::read(&dir.join(PORTS[0])).unwrap_or_default(),
@@ -406,13 +404,13 @@ fn phase(board: Board, dir: &Path) -> Phase {
 }
 
 /// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in
-/// arch/arm64/kernel/process.c): QEMU goes on without it.
+/// arch/arm64/kernel/process.c): QEMU continues without it.
 fn is_halted(dir: &Path) -> bool {
     let console = ports::read_end(&dir.join(CONSOLE), 4 << 10).unwrap_or_default();
     console.trim_ascii_end().ends_with(b"Reboot failed -- System halted")
 }
 
-/// Makes a pipe of this name, and opens it for both directions.
+/// Creates a pipe of this name, and opens both ends.
 fn open_pipe(dir: &Path, name: &str) -> Result<fs::File, LabError> {
     let path = dir.join(name);
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -433,8 +431,8 @@ struct ControlPipe {
 }
 
 impl ControlPipe {
-    /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody
-    /// and never sees its end.
+    /// Creates the pipe and opens both ends, so that QEMU, which opens it next, does not block and
+    /// never sees its end.
     fn open(dir: &Path) -> Result<ControlPipe, LabError> {
         Ok(ControlPipe { path: dir.join(CONTROL), pipe: open_pipe(dir, CONTROL)?, status: false })
     }

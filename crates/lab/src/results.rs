@@ -1,4 +1,4 @@
-//! What came of a guest, put together from the files that QEMU left.
+//! The results of a guest, from QEMU's files.
 
 use crate::LabError;
 use crate::outcome::{self, Outcome};
@@ -10,47 +10,46 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is taken into memory of each text that a guest writes, and of its results.
+/// The maximum to read of each text of a guest, and of its results.
 const TEXT_MAX: u64 = 64 << 20;
 const RESULTS_MAX: u64 = 1 << 30;
 
-/// What came of a guest.
+/// The result of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestResult {
     pub outcome: Outcome,
-    /// The job's exit status, if it ended: as a shell gives it, 128 + n after signal n.
+    /// The job's exit status, if it ended: as from a shell, 128 + n after signal n.
     pub exit_status: Option<i32>,
-    /// What the job wrote to its standard output, up to where it came.
+    /// The job's standard output, as far as received.
     pub stdout: Vec<u8>,
-    /// The same for standard error.
+    /// The job's standard error, as far as received.
     pub stderr: Vec<u8>,
     /// The regular files that the job left in /results, by their path there. Empty unless
-    /// [`Outcome::Finished`] or [`Outcome::OutOfMemory`] with an exit status, and where they
+    /// [`Outcome::Finished`] or [`Outcome::OutOfMemory`] with an exit status, and empty if they
     /// were put into [`Guest::results_to`](crate::Guest).
     pub results: BTreeMap<String, Vec<u8>>,
-    /// All that the guest wrote to its console.
+    /// The complete console output.
     pub console_log: String,
-    /// The kernel's command line, as the machine was given it.
+    /// The kernel's command line given to the machine.
     pub cmdline: String,
-    /// The kernel's release (`uname -r`), if the init came so far.
+    /// The kernel's release (`uname -r`), if the init got that far.
     pub release: Option<String>,
-    /// How many tasks the guest's kernel killed for want of memory, if that was reported.
+    /// The number of tasks killed by the guest's OOM killer, if reported.
     pub oom_kills: Option<u64>,
-    /// What did not work in preparing the guest (a module that did not load).
+    /// Problems in preparing the guest (a module that did not load).
     pub problems: Vec<String>,
-    /// How long it took by this machine's clock, the last boot alone.
+    /// The time of the last boot by this machine's clock.
     pub elapsed: Duration,
-    /// How many boots it took: more than one where QEMU's own fault ended an earlier one before
-    /// the job began.
+    /// The number of boots: more than one if a fault of QEMU ended one before the job began.
     pub boots: u32,
     /// QEMU's version: `10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
     pub emulator: String,
-    /// What it was made of, kept so that it can run again: for a guest in virtual time.
+    /// The files that it was made of, stored for a replay: for a guest in virtual time.
     pub made_of: Option<MadeOf>,
 }
 
 impl GuestResult {
-    /// Reads what is left in the run's directory after the last of `boots` boots.
+    /// Reads the files in the run's directory after the last of `boots` boots.
     pub(crate) fn collect(
         dir: &Path,
         ended: Ended,
@@ -60,7 +59,7 @@ impl GuestResult {
         let bytes = |name: &str, most| {
             ports::read_at_most(&dir.join(name), most).map_err(LabError::io("read", dir.join(name)))
         };
-        // The last of it says how a guest ended.
+        // The last part describes how a guest ended.
         let text = |name: &str| {
             let end = ports::read_end(&dir.join(name), TEXT_MAX);
             let end = end.map_err(LabError::io("read", dir.join(name)))?;
@@ -99,10 +98,10 @@ impl GuestResult {
         })
     }
 
-    /// Whether this is a fault of QEMU and not of the guest: with several virtual CPUs in threads
-    /// of their own, one may run an instruction of the kernel that another is just patching,
-    /// and the kernel panics on its own breakpoint. Seen in 4 of 145 boots of 6.12-rt on four
-    /// CPUs with QEMU 7.2, in none of 144 of 6.1 and 6.1-rt.
+    /// Whether this is a fault of QEMU and not of the guest: with several virtual CPUs in separate
+    /// threads, one may run an instruction of the kernel that another is just patching, and the
+    /// kernel panics on its own breakpoint. Seen in 4 of 145 boots of 6.12-rt on four CPUs with
+    /// QEMU 7.2, in none of 144 of 6.1 and 6.1-rt.
     pub(crate) fn is_torn_patch(&self) -> bool {
         // The release is reported just before the job begins.
         matches!(self.outcome, Outcome::Panicked(_))

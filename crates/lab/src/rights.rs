@@ -1,29 +1,29 @@
-//! With which rights QEMU runs: a guest may break out of it, and then has those.
+//! The rights of QEMU: a guest may escape from it, and then has them.
 
 use std::ffi::OsString;
 use std::fs;
 
-/// The user and group that have nothing.
+/// The user and group without any rights.
 const NOBODY: u32 = 65_534;
-/// What QEMU may not ask the kernel for, besides what no QEMU needs: programs of its own, and
+/// System calls denied to QEMU, besides those that no QEMU needs: to start programs, and to set
 /// priorities (qemu(1), -sandbox).
 const SANDBOX: &str = "on,obsolete=deny,spawn=deny,resourcecontrol=deny";
-/// What the kernel forgets when QEMU becomes another user is its parent's death (prctl(2),
-/// PR_SET_PDEATHSIG): a second process of its group waits for the end of a pipe instead, which
-/// closes with the process that runs the guest.
+/// A replacement for the parent-death signal, which the kernel clears when QEMU becomes another
+/// user (prctl(2), PR_SET_PDEATHSIG): a second process of its group waits for the end of a pipe,
+/// which closes with the process that runs the guest.
 const WITH_ITS_PARENT: &str =
     "(read -r nothing <\"$0\"; kill -KILL 0) >/dev/null 2>&1 & exec \"$@\"";
 
-/// How QEMU gives up what it need not have.
+/// How QEMU drops rights that it does not need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rights {
-    /// It becomes nobody once all its files are open.
+    /// QEMU becomes the user nobody once all its files are open.
     nobody: bool,
 }
 
 impl Rights {
-    /// Of a QEMU that this process starts. One that shares this system's files reads them as this
-    /// process would.
+    /// The rights of a QEMU started by this process. One that shares this system's files reads them
+    /// with this process's rights.
     pub fn of(share_host: bool) -> Rights {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let maps =
@@ -32,7 +32,7 @@ impl Rights {
         Rights { nobody: !share_host && can_change_user(&status) && has_nobody }
     }
 
-    /// QEMU's own arguments for it.
+    /// QEMU's own arguments that drop rights.
     pub fn args(self) -> Vec<OsString> {
         let words = match self.nobody {
             true => {
@@ -44,7 +44,7 @@ impl Rights {
         words.into_iter().map(OsString::from).collect()
     }
 
-    /// The words before QEMU that end it with this process, which holds the pipe of this name.
+    /// The command before QEMU that ends it with this process, which holds the pipe of this name.
     pub fn wrapper(self, pipe: &str) -> Vec<OsString> {
         match self.nobody {
             true => ["/bin/sh", "-c", WITH_ITS_PARENT, pipe].map(OsString::from).into(),
@@ -53,7 +53,7 @@ impl Rights {
     }
 }
 
-/// Whether a process of this status is root with the capabilities to become somebody else.
+/// Whether a process with this status is root with the capabilities to change its user.
 fn can_change_user(status: &str) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let is_root = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1)) == Some("0");

@@ -1,4 +1,4 @@
-//! Runs a guest: its contents written, QEMU started and watched, what came back collected.
+//! Runs a guest: writes its contents, starts and watches QEMU, collects the results.
 
 use crate::accel::Accel;
 use crate::board::{RASPI_CPUS, RASPI_MEMORY_MB};
@@ -10,27 +10,27 @@ use crate::{Arch, Board, GuestResult, LabError, card, exact, saved};
 use punctual_core::MadeOf;
 use std::path::Path;
 
-/// What the kernel keeps for itself: 62 MiB of 368 with 6.1 on amd64 (its line `Memory:`), and some
-/// more of more.
+/// The memory of the kernel itself: 62 MiB of 368 with 6.1 on amd64 (its line `Memory:`), and more
+/// on larger machines.
 const MEMORY_BASE_MB: u64 = 80;
-/// What the job may write beside the files that it finds.
+/// Room for the files that the job writes.
 const MEMORY_ROOM_MB: u64 = 16;
 
-/// How often a guest is booted that fell victim to QEMU's own fault before its job began.
+/// The maximum number of boots of a guest if faults of QEMU end it before its job begins.
 const BOOTS_MAX: u32 = 3;
 
 impl Guest {
-    /// Boots the guest, runs the job, and comes back when all is over. Blocks the calling thread;
-    /// the guest is ended when that thread or this process dies.
+    /// Boots the guest, runs the job, and returns when all is over. Blocks the calling thread; the
+    /// guest is killed when that thread or this process dies.
     ///
     /// # Errors
-    /// Only what kept the guest from being run at all or its results from being read; how the guest
-    /// itself ended is in [`GuestResult::outcome`].
+    /// The guest could not be run at all or its results not be read; how the guest itself ended is
+    /// in [`GuestResult::outcome`].
     pub fn run(&self) -> Result<GuestResult, LabError> {
         self.run_watched(&mut |_| Control::GoOn)
     }
 
-    /// The same, with a watcher that is called some times a second and may end it.
+    /// Like [`Guest::run`], with a watcher, called several times a second, that may end the guest.
     pub fn run_watched(
         &self,
         watch: &mut dyn FnMut(Progress) -> Control,
@@ -66,7 +66,7 @@ impl Guest {
             match &made_of {
                 None => {}
                 Some(Ok(made_of)) => result.made_of = Some(made_of.clone()),
-                // A full disk is no reason to lose what was measured.
+                // A full disk must not lose the measured results.
                 Some(Err(why)) => {
                     let message = format!("the inputs of the run are not kept: {why}");
                     result.problems.push(message);
@@ -78,11 +78,12 @@ impl Guest {
         }
     }
 
-    /// Keeps what the guest is made of, and runs nothing: for a run of which every instruction is
+    /// Stores the files of the guest without running it: for a run in which every instruction is
     /// seen ([`exact::Replay`]).
     ///
     /// # Errors
-    /// As [`Guest::run`]; and a guest that is not of one CPU in virtual time, on a usual board.
+    /// Those of [`Guest::run`]; or the guest does not have one CPU in virtual time, on a usual
+    /// board.
     pub fn prepared(&self) -> Result<MadeOf, LabError> {
         if self.accel != Accel::VirtualTime || self.board != Board::Usual {
             return Err(LabError::Request(
@@ -98,8 +99,8 @@ impl Guest {
         exact::keep(&self.machine(&kernel)?, dir.path(), resumes)
     }
 
-    /// Writes what is in the guest into the directory that it runs in. Whether it goes on from its
-    /// saved boot is the answer.
+    /// Writes the contents of the guest into its working directory. Returns whether it resumes from
+    /// its saved boot.
     fn write_contents(&self, dir: &Path) -> Result<bool, LabError> {
         let contents = Contents::of(self)?;
         let base = contents.base.write(&dir.join(qemu::INITRAMFS))?;
@@ -126,7 +127,7 @@ impl Guest {
         })
     }
 
-    /// What its board cannot be asked for.
+    /// Refuses requests that its board cannot meet.
     fn check_board(&self) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Request(format!("a Raspberry Pi 3 {what}")));
         match self {
@@ -148,7 +149,7 @@ impl Guest {
         }
     }
 
-    /// What would make virtual time differ from run to run, or mean something else than it says.
+    /// Refuses requests that would make virtual time unrepeatable, or change its meaning.
     fn check_virtual_time(&self) -> Result<(), LabError> {
         if self.cpus != 1 {
             return Err(LabError::Request(format!(
@@ -168,10 +169,10 @@ impl Guest {
         Ok(())
     }
 
-    /// The unpacked files, and what the job writes, may fill half of the memory at most
-    /// (Documentation/filesystems/tmpfs.rst): of that which is left beside the kernel and the
-    /// packed files, because the limit is set before these are freed. Files beyond it are cut
-    /// short, and programs among them die of SIGBUS or SIGSEGV.
+    /// The unpacked files, and those written by the job, may fill at most half of the memory
+    /// (Documentation/filesystems/tmpfs.rst): of the memory left beside the kernel and the packed
+    /// files, because the limit is set before these are freed. Files beyond it are truncated, and
+    /// programs among them die of SIGBUS or SIGSEGV.
     fn check_memory(&self, initramfs_bytes: u64) -> Result<(), LabError> {
         let files_mb = initramfs_bytes.div_ceil(1 << 20);
         let needed = files_mb + 2 * (files_mb + MEMORY_ROOM_MB) + MEMORY_BASE_MB;
@@ -186,8 +187,7 @@ impl Guest {
     }
 }
 
-/// Whether a guest of this architecture may use /dev/kvm; whether it then gets anywhere shows only
-/// when it boots.
+/// Checks that a guest of this architecture may use /dev/kvm; only booting shows whether it works.
 fn check_kvm(arch: Arch) -> Result<(), LabError> {
     if Arch::native()? != arch {
         let message = format!(

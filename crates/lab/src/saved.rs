@@ -1,7 +1,7 @@
 //! The saved boot of a guest in virtual time. A job of a second takes most of its guest's
 //! instructions for booting, and a lab boots the same machine for each of its cells: it boots once,
-//! pauses itself at an instruction of its own (init.sh), is saved by QEMU, and each job goes on
-//! from there. The same machine boots the same way each time, so what is saved can be made again.
+//! pauses itself at an instruction of its own (init.sh), is saved by QEMU, and each job resumes
+//! from there. The same machine boots the same way each time, so a saved boot can be recreated.
 
 use crate::LabError;
 use crate::artefacts::Artefacts;
@@ -14,18 +14,18 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often it is looked whether another process has saved the same.
+/// Time between two checks whether another process has saved the same boot.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A boot that was saved.
+/// A saved boot.
 pub struct Saved {
     image: PathBuf,
     console: PathBuf,
 }
 
-/// Prepares a machine whose first file system and job lie in its directory: to go on from its saved
-/// boot where it can, else to boot with what is there. Where it ended while it was to be saved, it
-/// has nothing to go on from, and what came of it is the answer.
+/// Prepares a machine whose first file system and job are in its directory: to resume from its
+/// saved boot if possible, else to boot with both. If it ended while it should be saved, it has
+/// nothing to resume from, and the end is returned.
 pub fn prepare(
     machine: &mut Machine,
     dir: &Path,
@@ -45,8 +45,8 @@ pub fn prepare(
     }
 }
 
-/// Puts the job into the first file system, as a second archive behind the first: its files take
-/// the place of those (Documentation/driver-api/early-userspace/buffer-format.rst).
+/// Adds the job to the first file system, as a second archive after the first: its files replace
+/// those (Documentation/driver-api/early-userspace/buffer-format.rst).
 pub fn append_job(dir: &Path) -> Result<(), LabError> {
     let initramfs = dir.join(qemu::INITRAMFS);
     let job = dir.join(qemu::JOB);
@@ -56,17 +56,17 @@ pub fn append_job(dir: &Path) -> Result<(), LabError> {
     io::copy(&mut job, &mut file).map(drop).map_err(LabError::io("write", &initramfs))
 }
 
-/// What came of the attempt to save a boot.
+/// The result of the attempt to save a boot.
 pub enum Boot {
-    /// From here it can go on.
+    /// The machine can resume from here.
     Saved(Saved),
-    /// The guest ended, or was ended, before it asked for it.
+    /// The guest ended, or was killed, before it asked to be saved.
     Ended(Ended),
 }
 
 impl Saved {
-    /// That of the machine in this directory, with its first file system there; made where it is
-    /// not kept.
+    /// The saved boot of the machine in this directory, with its first file system there; created
+    /// if not stored.
     pub fn of(
         machine: &Machine,
         dir: &Path,
@@ -77,7 +77,7 @@ impl Saved {
         let machine = Machine { start: Start::Save, ..machine.clone() };
         let key = key(&machine, dir)?;
         let [image, console] = ["saved", "console"].map(|kind| format!("{key}.{kind}"));
-        // Two processes that want the same: the second waits for the first.
+        // Of two processes that need the same boot, the second waits for the first.
         let _one = loop {
             match store.try_lock(&key)? {
                 Some(lock) => break lock,
@@ -106,7 +106,7 @@ impl Saved {
         }))
     }
 
-    /// Puts a copy of it where a machine goes on from it: QEMU writes into its image.
+    /// Copies the saved boot into the directory of a resuming machine: QEMU writes into its image.
     pub fn place(&self, dir: &Path) -> Result<(), LabError> {
         for (file, name) in [(&self.image, qemu::SAVED), (&self.console, qemu::CONSOLE)] {
             fs::copy(file, dir.join(name)).map_err(LabError::io("copy", file))?;
@@ -128,20 +128,20 @@ fn key(machine: &Machine, dir: &Path) -> Result<String, LabError> {
     let emulator = Emulator::find(machine.arch)?.version;
     let no_path = Machine { kernel: Path::new(""), ..machine.clone() };
     let text = format!("{kernel} {initramfs} {emulator} {:?}", no_path.args()?);
-    // Bytes in memory can always be read.
+    // Reading from memory cannot fail.
     Ok(digest_of(text.as_bytes()).unwrap_or_default())
 }
 
-/// Sets the guest's clock forward to what it is in each such boot. When the guest has paused
-/// itself, QEMU's main loop stops the machine, and on its way there it takes it for idle and skips
-/// to its next timer (icount_start_warp_timer), or not: seen in one of four boots on busy CPUs. The
-/// rest of the state is the same. Time skipped is a part of its own in the state,
-/// `qemu_icount_bias` in ns, none or that of one tick where the boot was never idle; it becomes a
-/// second, as if the CPU had stood still for so long.
+/// Advances the guest's clock to the same value in each such boot. When the guest has paused
+/// itself, QEMU's main loop stops the machine; doing so, it may take it for idle and skip to its
+/// next timer (icount_start_warp_timer): seen in one of four boots on busy CPUs. The rest of the
+/// state is the same. Skipped time is a separate part of the state, `qemu_icount_bias` in ns: zero,
+/// or one tick if the boot was never idle; it is set to one second, as if the CPU had been stopped
+/// that long.
 fn settle_clock(image: &Path) -> Result<(), LabError> {
-    /// Where it is: behind the length of the part's name, the name, and its version.
+    /// The preceding bytes: the length of the part's name, the name, and its version.
     const PART: &[u8] = b"\x0ctimer/icount\0\0\0\x01";
-    /// The state of devices is behind that of the memory.
+    /// The state of devices follows that of the memory.
     const END: u64 = 4 << 20;
     const SECOND: u64 = 1_000_000_000;
     let settle = || -> io::Result<bool> {
@@ -169,9 +169,9 @@ fn settle_clock(image: &Path) -> Result<(), LabError> {
     }
 }
 
-/// The smallest image that QEMU can save a machine in: of 1 MiB, with nothing in it
-/// (docs/interop/qcow2.rst of QEMU: the header; the table of reference counts in the second
-/// cluster, its first block in the third; the first table of clusters in the fourth).
+/// The smallest image in which QEMU can save a machine: 1 MiB, empty (docs/interop/qcow2.rst of
+/// QEMU: the header; the table of reference counts in the second cluster, its first block in the
+/// third; the first table of clusters in the fourth).
 fn write_empty_image(path: &Path) -> Result<(), LabError> {
     const CLUSTER: usize = 1 << 16;
     let mut image = vec![0u8; 4 * CLUSTER];
@@ -182,7 +182,7 @@ fn write_empty_image(path: &Path) -> Result<(), LabError> {
     };
     put(b"QFI\xfb");
     put(&2u32.to_be_bytes());
-    // No file below it: its name's place and length.
+    // No backing file: offset and length of its name.
     put(&0u64.to_be_bytes());
     put(&0u32.to_be_bytes());
     // Bits of a cluster, the size of the disk, no encryption, one entry in the first table.
@@ -211,7 +211,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         write_empty_image(file.path()).unwrap();
         let mut whole = fs::read(file.path()).unwrap();
-        // The first is the guest's memory, which may hold anything.
+        // The first is the guest's memory, with arbitrary contents.
         for bias in [7, bias] {
             whole.extend([NAME, &bias.to_be_bytes(), b"and more"].concat());
         }

@@ -1,14 +1,14 @@
-//! Other systems, reached by ssh(1): punctual goes there, measures in a directory of its own, comes
-//! back with the bundle, and leaves nothing.
+//! Other systems, reached by ssh(1): punctual is copied there, measures in its own directory,
+//! returns the bundle, and removes all its files.
 //!
-//! 1. [`Destination`]: where to, in names that nothing takes for options or commands.
-//! 2. [`Connection`]: the system's own ssh, which checks the host's key and authenticates once; who
-//!    is there ([`System`]).
-//! 3. The program that fits is sent, verified, and supervises its own run over there ([`agent`]):
-//!    connections come and go.
-//! 4. [`run`] and [`resume`] follow it, reconnect, and take the bundle in, believing nothing that
-//!    they are sent.
-//! 5. [`leftovers`] lists and removes what a run left whose owner is gone.
+//! 1. [`Destination`]: an address that cannot be mistaken for options or commands.
+//! 2. [`Connection`]: the system's own ssh, which checks the host's key and authenticates once; the
+//!    remote system ([`System`]).
+//! 3. A suitable program is sent, verified, and supervises its own run there ([`agent`]),
+//!    independent of connections.
+//! 4. [`run`] and [`resume`] follow it, reconnect, and receive the bundle, without trust in the
+//!    received data.
+//! 5. [`leftovers`] lists and removes the files of runs without an owner.
 
 pub mod agent;
 mod binary;

@@ -1,6 +1,6 @@
-//! The compiler that a kernel was built with, where this machine's release has another one: taken
-//! from the kernel's own suite, with its libraries, and run in a mount namespace in which they lie
-//! over this machine's /usr. Nothing is installed, and nothing of it is left.
+//! The compiler of a kernel, if this machine's release has another one: taken from the kernel's own
+//! suite, with its libraries, and run in a mount namespace that overlays them on this machine's
+//! /usr. Nothing is installed, and nothing is left behind.
 
 use crate::apt::Suite;
 use crate::{LabError, tools};
@@ -8,13 +8,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// $1: the directories above one another, the highest first; then the command. The mount ends with
-/// the namespace. What is already running keeps the libraries that it has.
+/// $1: the overlaid directories, the highest first; then the command. The mount ends with the
+/// namespace. Running processes keep their libraries.
 const SCRIPT: &str = r#"mount -t overlay overlay -o "lowerdir=$1" /usr || exit
 shift
 exec "$@""#;
 
-/// The compiler, as `.kernelvariables` of a kernel's headers names it: `gcc-14`.
+/// The compiler named in `.kernelvariables` of a kernel's headers: `gcc-14`.
 pub fn compiler(headers: &Path) -> Option<String> {
     let text = fs::read_to_string(headers.join(".kernelvariables")).ok()?;
     let line = text.lines().find(|line| line.starts_with("CC = "))?;
@@ -24,17 +24,17 @@ pub fn compiler(headers: &Path) -> Option<String> {
     (!version.is_empty()).then(|| format!("gcc-{version}"))
 }
 
-/// Programs of a suite above those of this machine.
+/// Programs of a suite, overlaid on this machine's.
 pub struct Toolchain {
     unshare: PathBuf,
     directories: OsString,
 }
 
 impl Toolchain {
-    /// With these packages and all that they depend on, fetched where the cache lacks them.
+    /// Creates a toolchain of these packages and their dependencies, fetched if not in the cache.
     ///
     /// # Errors
-    /// As those of [`Suite`], or what is needed to mount is missing.
+    /// Those of [`Suite`], or a mount prerequisite is missing.
     pub fn of(suite: &Suite, packages: &[&str]) -> Result<Toolchain, LabError> {
         let mut directories = OsString::new();
         for package in packages {
@@ -46,7 +46,7 @@ impl Toolchain {
         Ok(Toolchain { unshare: tools::find("unshare", "util-linux")?, directories })
     }
 
-    /// Runs a program of it. `Err` holds what it said when it failed.
+    /// Runs a program of it. `Err` has its output after a failure.
     pub fn run(
         &self,
         program: &str,
@@ -54,7 +54,7 @@ impl Toolchain {
         directory: &Path,
     ) -> Result<String, String> {
         let mut words: Vec<OsString> = vec!["--mount".into()];
-        // Without root the mounts are those of a user namespace.
+        // Without root the mounts are in a user namespace.
         if !rustix::process::geteuid().is_root() {
             words.push("--map-root-user".into());
         }

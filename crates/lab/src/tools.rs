@@ -1,14 +1,14 @@
-//! The programs of this machine that the lab uses: finding them and running them.
+//! Finds and runs the programs of this machine that the lab needs.
 
 use crate::LabError;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The places searched after PATH: a service's PATH often lacks the system directories.
+/// The directories searched after PATH: a service's PATH often lacks the system directories.
 const SYSTEM_DIRS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
-/// Finds a program, or says which Debian package brings it.
+/// Finds a program; the error names its Debian package.
 pub fn find(program: &str, package: &str) -> Result<PathBuf, LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(SYSTEM_DIRS.iter().map(PathBuf::from));
@@ -23,8 +23,7 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs a program to its end, in the C locale and without input. `Err` holds what it said when it
-/// failed.
+/// Runs a program to its end, in the C locale and without input. `Err`: its output after a failure.
 pub fn run<I, S>(program: &Path, args: I, dir: &Path) -> Result<String, String>
 where
     I: IntoIterator<Item = S>,
@@ -44,8 +43,7 @@ where
     }
 }
 
-/// Three lines of what a program said, joined into one, those with the reason in them: a compiler's
-/// errors, or else the last.
+/// Three lines of a program's output, joined into one: a compiler's errors, or else the last lines.
 fn last_lines(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let mut lines: Vec<&str> =

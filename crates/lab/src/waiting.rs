@@ -1,27 +1,27 @@
-//! Waits for what another process holds: said once, and ended when the user wants it.
+//! Waits for resources of other processes: announced once, and ended on the user's request.
 
 use crate::LabError;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is tried.
+/// Time between two attempts.
 const POLL: Duration = Duration::from_millis(20);
-/// A wait that is over sooner is not worth a word.
+/// A shorter wait is not announced.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Whether the user wants the end.
+/// Whether the user requested the end.
 type Ended = Box<dyn Fn() -> bool + Send>;
 
 static SAY: OnceLock<fn(&str)> = OnceLock::new();
 static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
 
-/// Has this process say what it waits for, in these words to the user.
+/// Sets how this process tells the user about waits.
 pub fn announce_waits(say: fn(&str)) {
-    // Who came first stays: there is one user.
+    // The first caller wins: there is one user.
     let _ = SAY.set(say);
 }
 
-/// Ends waits of this process when this is true: where signals do not end it by themselves.
+/// Ends waits of this process when this is true: for processes that signals do not end.
 pub fn end_waits_when(ended: impl Fn() -> bool + Send + 'static) {
     ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(ended));
 }
@@ -30,10 +30,10 @@ fn has_ended() -> bool {
     ENDED.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|ended| ended())
 }
 
-/// Tries until it is there.
+/// Tries until it succeeds.
 ///
 /// # Errors
-/// Those of trying, and the user's wish to end.
+/// Those of an attempt, and the user's request to end.
 pub(crate) fn wait_for<T>(
     what: &str,
     attempt: impl FnMut() -> Result<Option<T>, LabError>,
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(wait("it", attempt, say, || false).unwrap(), 3);
         assert!(said.borrow().is_empty());
         let polls = Cell::new(0);
-        // The user has read it, and goes on for a while.
+        // The user has read it, and ends the wait some polls later.
         let ended = || {
             polls.set(polls.get() + said.borrow().len());
             polls.get() > 3

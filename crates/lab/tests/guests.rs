@@ -1,5 +1,5 @@
 //! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason
-//! where that cannot be.
+//! if that is impossible.
 
 use punctual_lab::{
     Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress,
@@ -20,7 +20,7 @@ fn guest(kernel: &str, script: &str) -> Option<Guest> {
     Some(guest)
 }
 
-/// The same with one CPU in virtual time: all of them go on from one boot that was saved.
+/// A guest with one CPU in virtual time: all of these resume from one saved boot.
 fn resumed(script: &str) -> Option<Guest> {
     let guest = guest(STANDARD, script)?;
     Some(Guest { accel: Accel::VirtualTime, cpus: 1, ..guest })
@@ -34,7 +34,7 @@ fn text<'r>(result: &'r GuestResult, name: &str) -> &'r str {
     std::str::from_utf8(bytes).unwrap().trim()
 }
 
-/// One boot for all that a plain guest has to show.
+/// One boot for all tests of a plain guest.
 static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
     let mut guest = guest(
         STANDARD,
@@ -132,8 +132,8 @@ fn a_panic_is_recognised_and_its_console_log_kept() {
 #[test]
 fn a_job_that_hangs_is_ended_when_its_time_is_up() {
     let Some(mut guest) = guest(STANDARD, "echo before; sleep 100000") else { return };
-    // Time to boot at this moment's speed, and some more; on a disturbed machine it may still not
-    // have come to the job.
+    // The time to boot at the current speed, and some more; on a disturbed machine it may still not
+    // have reached the job.
     let Some(plain) = &*PLAIN else { return };
     guest.timeout = plain.elapsed * 3 / 2;
     let Some(result) = testing::or_skip(guest.run()) else { return };
@@ -167,7 +167,7 @@ fn a_guest_that_powers_off_by_itself_is_no_success() {
     assert_eq!(result.outcome, Outcome::EndedEarly(Phase::Job), "{}", testing::story(&result));
 }
 
-/// QEMU of this process, by what the kernel says of its rights.
+/// The rights of this process's QEMU, from the kernel.
 fn rights_of_qemu() -> Option<String> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let statuses = entries.filter_map(|entry| {
@@ -205,7 +205,7 @@ fn a_guest_that_breaks_out_has_nothing() {
 
 #[test]
 fn a_job_that_takes_the_status_port_is_ended() {
-    // What the init reports of its last failure is what the job put there.
+    // The job replaces the file from which the init reports its last error.
     let script = "yes problem | head -c 30000000 >/tmp/large
                   rm /punctual/said; ln -s /tmp/large /punctual/said; rm -r /results";
     let Some(mut guest) = guest(STANDARD, script) else { return };
@@ -260,29 +260,29 @@ fn virtual_time_repeats_to_the_last_digit() {
 }
 
 /// Clears 64 MiB twice: a fresh buffer is cleared page by page when it is first touched, and again
-/// by reading zeroes into it. With huge pages, so that page faults cost little beside.
+/// by reading zeroes into it. With huge pages, so that page faults cost little.
 const CLEAR_PAGES: &str = "echo always >/sys/kernel/mm/transparent_hugepage/enabled
          now() { sed -n 's/^now at \\([0-9]*\\) nsecs$/cleared at \\1/p' /proc/timer_list; }
          now; dd if=/dev/zero of=/dev/null bs=64M count=1 2>/dev/null; now";
 
-/// That a byte of those pages is not an instruction: QEMU counts `rep stosb` so, and hardware is
-/// many times faster.
+/// Checks that clearing a byte of those pages does not count as an instruction: QEMU counts `rep
+/// stosb` so, and hardware is many times faster.
 fn check_cleared_pages(stdout: &[u8]) {
     let text = String::from_utf8_lossy(stdout);
     let times = text.lines().filter_map(|line| line.strip_prefix("cleared at "));
     let times: Vec<u64> = times.map(|time| time.parse().unwrap()).collect();
     let [before, after] = times[..] else { panic!("{text}") };
-    // 8 ns an instruction. With page faults it is about half an instruction a byte; where a byte is
-    // one, clearing alone takes more than all of them.
+    // 8 ns an instruction. With page faults it is about half an instruction a byte; if each byte
+    // counts as one, clearing alone takes more.
     let (instructions, bytes) = ((after - before) / 8, 2 * (64 << 20));
     assert!(instructions < bytes / 4 * 3, "{instructions} instructions to clear {bytes} bytes");
 }
 
-/// What the guest says, the same in two runs: one undisturbed, and one while QEMU's main loop is
-/// asked something all the time. Each time it wakes it looks whether the virtual CPU is idle, at
-/// moments that this machine chooses (docs/notes/virtual-time.md).
+/// The guest's output, the same in two runs: one undisturbed, and one while QEMU's main loop is
+/// queried continuously. Each time it wakes it checks whether the virtual CPU is idle, at moments
+/// chosen by this machine (docs/notes/virtual-time.md).
 fn repeated(guest: &Guest) -> Option<Vec<u8>> {
-    // Not the Pi, which QEMU does not record: that would part it.
+    // Not for the Pi, which QEMU does not record: the queries would make it diverge.
     if guest.board == Board::Raspi3b {
         return repeated_undisturbed(guest);
     }
@@ -294,8 +294,8 @@ fn repeated(guest: &Guest) -> Option<Vec<u8>> {
         guest.qemu_args.extend(["-qmp".into(), monitor]);
         guest
     };
-    // Both have one, so that both boot: a guest without arguments of its own goes on from a boot
-    // that was saved.
+    // Both have a socket, so that both boot: a guest without own arguments resumes from a saved
+    // boot.
     let (undisturbed, disturbed) = (with_socket(&dir.path().join("other")), with_socket(&socket));
     let over = AtomicBool::new(false);
     let (runs, asked) = std::thread::scope(|scope| {
@@ -311,7 +311,7 @@ fn repeated(guest: &Guest) -> Option<Vec<u8>> {
     Some(plain.stdout)
 }
 
-/// The same in two runs of three, at the same time on a machine that is busy with just that.
+/// The output of two out of three runs, at the same time on a machine kept busy by them.
 fn repeated_undisturbed(guest: &Guest) -> Option<Vec<u8>> {
     let runs = std::thread::scope(|scope| {
         let runs = [(); 2].map(|()| scope.spawn(|| testing::run(guest)));
@@ -327,7 +327,7 @@ fn repeated_undisturbed(guest: &Guest) -> Option<Vec<u8>> {
     Some(first.stdout)
 }
 
-/// Asks QEMU for its state by its machine protocol (QMP) until the end; how often it answered.
+/// Queries QEMU's state by its machine protocol (QMP) until the end; returns the number of answers.
 fn ask_until(over: &AtomicBool, socket: &Path) -> usize {
     let mut answers = 0;
     while !over.load(Ordering::Relaxed) {
@@ -344,7 +344,7 @@ fn ask(stream: &UnixStream, over: &AtomicBool) -> std::io::Result<usize> {
     lines.next().transpose()?;
     let mut command = "qmp_capabilities";
     while !over.load(Ordering::Relaxed) {
-        // Its end, in the middle of a run, is no failure of this one.
+        // The end of QEMU, in the middle of a run, is not an error here.
         if writeln!(to, "{{\"execute\": \"{command}\"}}").is_err()
             || !matches!(lines.next(), Some(Ok(_)))
         {
@@ -383,7 +383,7 @@ fn files_that_do_not_fit_into_the_memory_are_refused() {
 #[test]
 fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
-    // A program that this machine has for itself comes as the guest's architecture has it.
+    // A program of this machine is taken from the packages of the guest's architecture.
     guest.programs = vec!["/bin/ls".into()];
     let script = format!(
         "uname -m; /bin/ls --version; {CLEAR_PAGES}; usleep 1000; cat /proc/schedstat; dmesg"
@@ -426,7 +426,7 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
         (b"said\n".as_slice(), 200_000)
     );
 
-    // The word to end comes in by the console. What a signal ends has 128 more than its number.
+    // The word to end arrives on the console. A signal adds 128 to the exit status.
     (guest.cpus, guest.job) = (1, Job::Script("exec sleep 100000".into()));
     let mut control =
         |seen: Progress| if seen.phase == Phase::Job { Control::End } else { Control::GoOn };
@@ -439,7 +439,7 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     );
 }
 
-/// What [`qemu_dies_with_the_process_that_runs_it`] starts and kills.
+/// Started and killed by [`qemu_dies_with_the_process_that_runs_it`].
 #[test]
 #[ignore = "a part of another test, without end"]
 fn a_guest_without_end() {

@@ -1,5 +1,5 @@
 //! Passes binned counters from a measuring thread to the controller thread: two buffers that are
-//! swapped when the reader asks.
+//! swapped on the reader's request.
 //!
 //! The thread counts in one, the reader takes the other. Neither waits: the thread reads one flag
 //! per sample.
@@ -13,15 +13,15 @@ struct Shared {
     buffers: [UnsafeCell<BinnedCounter>; 2],
     /// The reader requests the counts; set by the reader, cleared by the writer.
     wanted: AtomicBool,
-    /// One more than the buffer that belongs to the reader; 0: none does.
+    /// The number of the reader's buffer plus one; 0: none.
     handed: AtomicU32,
-    /// The writer is gone: both buffers are the reader's.
+    /// The writer is gone: both buffers belong to the reader.
     ended: AtomicBool,
 }
 
 // SAFETY: a buffer belongs to the writer or to the reader, never to both: the writer gives one away
 // by storing `handed` (Release) and does not touch it again until it has read `handed` as 0
-// (Acquire), which the reader stores when it has done with it.
+// (Acquire), which the reader stores when it has finished.
 unsafe impl Sync for Shared {}
 
 pub struct CounterWriter {
@@ -30,12 +30,12 @@ pub struct CounterWriter {
     active: *mut BinnedCounter,
     place: usize,
     seq: u64,
-    /// Whether counts are valid: before, nothing is handed over.
+    /// Whether counts are valid: before, no buffer is handed over.
     begun: bool,
 }
 
-// SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use
-// it.
+// SAFETY: the pointer leads into `shared`, which moves along and is `Sync`; its comment says who
+// may use it.
 unsafe impl Send for CounterWriter {}
 
 pub struct CounterReader {
@@ -68,7 +68,7 @@ impl CounterWriter {
         }
     }
 
-    /// Counts periods that pass without a sample during the next one, of this latency.
+    /// Counts periods that pass without a sample during the next one, which has this latency.
     pub fn miss(&mut self, latency: i64, missed: u64) {
         // SAFETY: as in `put`.
         let counter = unsafe { &mut *self.active };
@@ -87,13 +87,13 @@ impl CounterWriter {
         self.active = self.shared.buffers[self.place].get();
     }
 
-    /// Counts are valid from here on. Earlier ones are discarded, whatever the reader requests.
+    /// Marks counts as valid from here on. Earlier ones are discarded, even if requested.
     pub fn begin(&mut self) {
         self.reset();
         self.begun = true;
     }
 
-    /// Discards what was counted so far: after warming up.
+    /// Discards the counts so far: after warming up.
     pub fn reset(&mut self) {
         // SAFETY: as in `put`.
         let counter = unsafe { &mut *self.active };
@@ -101,7 +101,7 @@ impl CounterWriter {
         self.seq = 0;
     }
 
-    /// The memory of both buffers, to be locked. Only before the reader has asked for anything.
+    /// Locks the memory of both buffers. Only before the reader's first request.
     pub fn lock(&self) -> std::io::Result<()> {
         for buffer in &self.shared.buffers {
             // SAFETY: nothing writes: the writer is here, and the reader has no buffer.
@@ -121,8 +121,8 @@ impl Drop for CounterWriter {
 }
 
 impl CounterReader {
-    /// Shows what was handed over since the last call and asks for more; at the end, shows the
-    /// rest.
+    /// Passes on the buffer handed over since the last call and requests the next one; at the end,
+    /// also the rest.
     pub fn drain(&mut self, mut take: impl FnMut(&BinnedCounter)) {
         let mut empty = |place: usize| {
             // SAFETY: the buffer is the reader's: it was handed over, or the writer is gone.
@@ -137,7 +137,7 @@ impl CounterReader {
         if handed > 0 {
             empty(handed - 1);
             if ended {
-                // The rest came later than what was handed over.
+                // The rest was counted later than the buffer handed over.
                 empty(2 - handed);
             }
             self.shared.handed.store(0, Ordering::Release);
@@ -159,7 +159,7 @@ mod tests {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(10), period: None };
         let (mut writer, mut reader) = binned_counter(shape);
         let mut data = SeriesData::new(shape);
-        // The reader may ask while the loop is warmed up.
+        // The reader may request counts during the warm-up.
         reader.drain(|_| unreachable!());
         (0..100).for_each(|_| writer.put(0, 77_777, 0));
         reader.drain(|_| unreachable!());

@@ -1,4 +1,4 @@
-//! From the ring to statistics: what the controller thread does with the samples of one series.
+//! From the ring to statistics: processing of one series' samples in the controller thread.
 
 use crate::ring::{Consumer, MISSED_MANY, SnapshotReader};
 use crate::sink::SampleSource;
@@ -8,35 +8,34 @@ use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Unfinishe
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
 
-/// What happened between two drains: for the live view.
+/// Figures between two drains, for the live view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recent {
     pub count: u64,
-    /// The latest latency; the mean where samples are only counted.
+    /// The latest latency; the mean if samples are only counted.
     pub last: Nanos,
     pub max: Nanos,
 }
 
-/// Drains a ring into the statistics of its series, which belong to the caller.
+/// Drains a ring into the statistics of its series, which the caller owns.
 pub struct Collector {
     source: SampleSource,
-    /// The samples since they were last taken away, at most [`Collector::PENDING`].
+    /// The samples that have not been fetched yet.
     pending: Vec<Sample>,
     keep_pending: bool,
-    /// The worst of those that were only counted, since they were last taken away; `None` where
-    /// they are not requested.
+    /// The worst of the samples that were only counted and not yet fetched; `None` if they are not
+    /// requested.
     worst: Option<Vec<Sample>>,
     digest: SampleDigest,
     /// One period after the last wake-up: the next sample is due by then.
     due_by: Option<ClockNs>,
     window: Option<Window>,
-    /// Windows that have ended since they were last taken away: one a second.
+    /// Ended windows that have not been fetched yet: one per second.
     ended_windows: Vec<Window>,
 }
 
 impl Collector {
-    /// Never more samples are held for the log than this; the reader takes them away far more
-    /// often.
+    /// The maximum number of samples held for the log; the reader fetches them far more often.
     pub const PENDING: usize = 1 << 20;
 
     /// A collector for the series of this source. Without `keep_samples` only statistics are kept;
@@ -55,12 +54,12 @@ impl Collector {
         }
     }
 
-    /// What looks at samples beside this, from now on.
+    /// A second reader of samples, from now on.
     pub fn snapshot_reader(&self) -> Option<SnapshotReader> {
         self.source.snapshot_reader()
     }
 
-    /// Takes what has arrived; `None` when there was nothing.
+    /// Takes all new samples; `None` if there are none.
     pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
         let mut recent = None;
         let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
@@ -95,8 +94,8 @@ impl Collector {
         recent
     }
 
-    /// The sample that its thread has not taken although a period has passed since the last one, if
-    /// it takes one in each: at least so long has it been under way. On the series' clock.
+    /// The sample that its thread has not taken although more than a period has passed since the
+    /// last one, if it takes one in each: the lower bound of its latency. On the series' clock.
     pub fn overdue(&self, data: &SeriesData, now: ClockNs) -> Option<Unfinished> {
         let (due, period) = (self.due_by?, data.period.filter(|period| period.ns() > 0)?);
         let lasted = Some(now - due).filter(|lasted| lasted.ns() > 0)?;
@@ -122,12 +121,12 @@ impl Collector {
         }
     }
 
-    /// Hands out the windows that ended since the last call, for the log.
+    /// Fetches the windows that ended since the last call, for the log.
     pub fn take_windows(&mut self) -> Vec<Window> {
         std::mem::take(&mut self.ended_windows)
     }
 
-    /// Hands out the samples since the last call, for the log.
+    /// Fetches the samples since the last call, for the log.
     pub fn take_samples(&mut self, mut take: impl FnMut(&[Sample])) {
         take(&self.pending);
         self.pending.clear();
@@ -138,12 +137,12 @@ impl Collector {
         self.worst = Some(Vec::new());
     }
 
-    /// Hands out the worst of those that were only counted since the last call: some of each drain.
+    /// Fetches the worst samples that were only counted since the last call: some of each drain.
     pub fn take_worst(&mut self) -> Vec<Sample> {
         self.worst.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Keeps no more samples for the log.
+    /// Stops keeping samples for the log.
     pub fn keep_no_samples(&mut self) {
         self.keep_pending = false;
         self.pending = Vec::new();
@@ -175,8 +174,7 @@ fn one(sample: &Sample) -> Window {
     Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
 }
 
-/// The window of a binned counter: as long as the time between two drains, and counted where it
-/// began.
+/// The window of a binned counter: the time between two drains, assigned to its beginning.
 fn many(counter: &BinnedCounter) -> Option<Window> {
     counter.extent().map(|(start, min, max, sum)| Window {
         start,
@@ -187,8 +185,8 @@ fn many(counter: &BinnedCounter) -> Option<Window> {
     })
 }
 
-/// Puts samples into the window that they belong to; gives back the one before when a new one
-/// begins. Windows lie on whole multiples of their length on the series' clock.
+/// Adds samples to their window; returns the previous one when a new one begins. Windows begin at
+/// whole multiples of their length on the series' clock.
 pub fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window> {
     let start = ClockNs(more.start.ns().div_euclid(WINDOW.ns()) * WINDOW.ns());
     match window {

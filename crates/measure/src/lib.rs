@@ -1,9 +1,9 @@
-//! Where time passes: the workloads that measure and the loads that disturb.
+//! The workloads that measure and the loads that disturb.
 //!
-//! Rule for the measured path: between two samples a measuring thread makes no allocation, takes no
-//! lock, meets no page fault, formats nothing and calls nothing but what is measured, the sleep and
-//! the clock. It writes samples into a [`ring`], or counts them in a [`binned_counter`] where they
-//! come too fast for that; the controller thread takes them into statistics with a
+//! Rule for the measured path: between two samples a measuring thread allocates nothing, takes no
+//! lock, has no page fault, formats nothing and calls nothing except the measured operation, the
+//! sleep and the clock. It writes samples into a [`ring`], or counts them in a [`binned_counter`]
+//! if they come too fast for that; the controller thread turns them into statistics with a
 //! [`collect::Collector`].
 
 mod atomic {

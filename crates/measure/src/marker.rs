@@ -1,11 +1,11 @@
-//! An instruction that does nothing on any processor, and by which QEMU's plugin recognises that a
-//! sample was taken (crates/lab/src/exact/plugin.c).
+//! An instruction without effect on any processor, by which QEMU's plugin recognises that a sample
+//! was taken (crates/lab/src/exact/plugin.c).
 
-/// A sample, in registers: when it was due and when the thread woke, both in ns on the
-/// measurement's clock, and the address of the ring that it goes to.
+/// A sample, in registers: its due time and wake-up time, both in ns on the measurement's clock,
+/// and the address of its ring.
 ///
-/// On x86-64 a `nop` with an operand that nothing else has (Intel SDM, volume 2, NOP: "0F 1F /0"),
-/// on arm64 a constant that nothing else has, for the register that holds none. On other
+/// On x86-64 a `nop` with an operand that nothing else uses (Intel SDM, volume 2, NOP: "0F 1F /0"),
+/// on arm64 a constant that nothing else uses, loaded into the zero register. On other
 /// architectures nothing yet.
 #[inline(always)]
 pub fn sample(due: i64, woke: i64, series: usize) {

@@ -1,24 +1,24 @@
-//! What the whole process asks for before it measures, held until it is dropped.
+//! Process-wide settings for a measurement, in force until they are dropped.
 
 use punctual_core::{Finding, Nanos, Severity};
 use punctual_sys::memory;
 use punctual_sys::power::DmaLatency;
 
-/// What is in force.
+/// The settings in force.
 #[derive(Debug)]
 pub struct Preparation {
     /// In force while this lives.
     _dma_latency: Option<DmaLatency>,
-    /// What could not be set, and what the reader of the figures must know of what was.
+    /// Settings that failed, and remarks on those in force that readers of the figures need.
     pub findings: Vec<Finding>,
 }
 
-/// The stack that the calling thread has from here on: what a phase needs, many times over.
+/// The stack of the calling thread from here on: many times the needs of a phase.
 const STACK: usize = 128 << 10;
 
-/// Gives back what setting up used, makes the rest resident and locks it as asked, and keeps CPUs
-/// out of deep idle states as asked. Called when every thread is ready and before it is started; a
-/// second time for the next phase, with what the last call gave.
+/// Frees memory used during set-up, makes the rest resident and locks it as requested, and keeps
+/// CPUs out of deep idle states as requested. Called when every thread is ready and before it is
+/// started; again for the next phase, with the result of the last call.
 pub fn prepare(
     lock_memory: bool,
     dma_latency: Option<Nanos>,

@@ -2,25 +2,25 @@
 //! consumer, wait-free on both sides.
 //!
 //! A sample takes three words: `due`, `woke`, and sequence number (32 bits), missed periods (16),
-//! CPU (16) packed into one. When the ring is full the new sample is dropped and the sequence
-//! number goes on, so that the reader counts exactly what was lost.
+//! CPU (16) packed into one. When the ring is full the new sample is dropped but the sequence
+//! number still advances, so that the reader knows the exact number of lost samples.
 
-// Through the crate, so that crates/measure/model can put a model of memory in its place.
+// Imported through the crate, so that crates/measure/model can substitute a model of memory.
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::marker;
 use punctual_core::{ClockNs, Sample};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const WORDS: usize = 3;
-/// Samples of one ring that wait outside of it for a reader that is away: 48 bytes each, 52 s of
-/// one every 100 µs.
+/// Samples of one ring that are buffered outside of it while its reader is away: 48 bytes each, 52
+/// s of one every 100 µs.
 pub const BACKLOG: usize = 1 << 19;
-/// A ring that is full by this many hundredths is drained to the backlog.
+/// A ring filled to this percentage is drained to the backlog.
 const FULL_ENOUGH: u64 = 20;
-/// A missed count that did not fit its 16 bits: the reader recomputes it from latency and period.
+/// A missed count that exceeds 16 bits: the reader recomputes it from latency and period.
 pub const MISSED_MANY: u64 = 0xffff;
 
-/// Keeps the writer's and the reader's word on cache lines of their own.
+/// Keeps the writer's and the reader's word on separate cache lines.
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
@@ -54,11 +54,11 @@ pub struct Producer {
 pub struct Consumer {
     shared: Arc<Shared>,
     reader: Arc<Mutex<Reader>>,
-    /// What was taken out and is being read; empty between two calls.
+    /// Samples taken out and being read; empty between two calls.
     taken: Vec<Drained>,
 }
 
-/// What was read so far, and what was taken out of the ring before it was asked for.
+/// The reader's position, and the samples taken out of the ring before they were requested.
 #[derive(Default)]
 struct Reader {
     tail: u64,
@@ -73,7 +73,7 @@ pub struct BackupDrain {
     reader: Arc<Mutex<Reader>>,
 }
 
-/// Reads samples beside the controller thread, and takes none out.
+/// Reads samples beside the controller thread, without taking them out.
 pub struct SnapshotReader {
     shared: Arc<Shared>,
     at: u64,
@@ -84,17 +84,16 @@ pub struct SnapshotReader {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drained {
     pub sample: Sample,
-    /// Missed periods: they passed before this sample's wake-up ([`MISSED_MANY`]: that many or
-    /// more).
+    /// Missed periods before this sample's wake-up ([`MISSED_MANY`]: that number or more).
     pub missed: u64,
-    /// Samples that were dropped since the one before.
+    /// Samples dropped since the previous one.
     pub dropped_before: u64,
 }
 
 /// A ring for at least `samples` (rounded up to a power of two), with every page touched.
 pub fn ring(samples: usize) -> (Producer, Consumer) {
     let capacity = samples.max(2).next_power_of_two();
-    // Non-zero at first: zeroed allocations are not backed by memory until they are written.
+    // Initially non-zero: zeroed allocations are not backed by memory until they are written.
     let slots: Box<[AtomicU64]> = (0..capacity * WORDS).map(|_| AtomicU64::new(u64::MAX)).collect();
     let shared = Shared {
         slots,
@@ -122,9 +121,9 @@ impl Producer {
         }
         let place = self.shared.place(self.head);
         let packed = u64::from(seq) << 32 | missed.min(MISSED_MANY) << 16 | u64::from(cpu & 0xffff);
-        // A snapshot reader that sees one of these words sees the head that says they may be
-        // written: a release store alone lets later stores pass it on weakly ordered machines. It
-        // pairs with the acquire fence of `read_snapshot`, and costs nothing on x86-64.
+        // A snapshot reader that sees one of these words must see the head that allows overwriting
+        // them: on weakly ordered machines a release store alone lets later stores pass it. Pairs
+        // with the acquire fence of `read_snapshot`, and costs nothing on x86-64.
         fence(Ordering::Release);
         self.shared.slots[place].store(due as u64, Ordering::Relaxed);
         self.shared.slots[place + 1].store(woke as u64, Ordering::Relaxed);
@@ -139,7 +138,7 @@ impl Producer {
         self.seq
     }
 
-    /// The memory of the ring, to be locked.
+    /// The memory of the ring, for locking.
     pub fn memory(&self) -> &[AtomicU64] {
         &self.shared.slots
     }
@@ -151,14 +150,14 @@ impl Drop for Producer {
     }
 }
 
-/// A reader that panicked was between two samples: what it holds is whole.
+/// A reader that panicked was between two samples: its data is consistent.
 fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
     reader.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reader {
-    /// Moves what is in the ring to the backlog, as far as there is room; what remains is dropped
-    /// when the ring is full, and counted.
+    /// Moves the ring's content to the backlog while there is room; the rest is dropped and counted
+    /// when the ring is full.
     fn pull(&mut self, shared: &Shared) {
         let head = shared.head.0.load(Ordering::Acquire);
         let room = BACKLOG.saturating_sub(self.backlog.len());
@@ -186,7 +185,7 @@ impl Reader {
                 missed: packed >> 16 & MISSED_MANY,
                 dropped_before,
             });
-            // Room is given back in steps, so that a writer that is ahead need not wait for a whole
+            // Room is returned in steps, so that a writer that is ahead need not wait for a whole
             // drain.
             if self.tail.is_multiple_of(256) {
                 shared.tail.0.store(self.tail, Ordering::Release);
@@ -197,7 +196,7 @@ impl Reader {
 }
 
 impl Consumer {
-    /// A second reader, from what was not read yet.
+    /// A second reader, starting at the first unread sample.
     pub fn snapshot_reader(&self) -> SnapshotReader {
         let reader = lock(&self.reader);
         SnapshotReader {
@@ -207,7 +206,7 @@ impl Consumer {
         }
     }
 
-    /// What takes samples out while nobody drains.
+    /// An object that takes samples out while the controller thread does not drain.
     pub fn backup_drain(&self) -> BackupDrain {
         BackupDrain { shared: Arc::clone(&self.shared), reader: Arc::clone(&self.reader) }
     }
@@ -217,8 +216,8 @@ impl Consumer {
         self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
     }
 
-    /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the
-    /// ring and of the backlog.
+    /// Passes every available sample to `take`; returns their number. Bounded by the capacity of
+    /// the ring and of the backlog.
     pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
         let mut count = 0;
         loop {
@@ -238,7 +237,7 @@ impl Consumer {
         }
     }
 
-    /// Samples dropped after the last one that was read, once the writer has ended having offered
+    /// Samples dropped after the last one that was read, if the writer has ended after offering
     /// `offered`.
     pub fn dropped_at_end(&self, offered: u32) -> u64 {
         u64::from(offered.wrapping_sub(lock(&self.reader).next_seq as u32))
@@ -246,8 +245,8 @@ impl Consumer {
 }
 
 impl BackupDrain {
-    /// Moves what is there to the backlog, if that is much; returns the backlog's length. Never
-    /// waits: where the controller thread is reading, there is no need.
+    /// Moves the ring's content to the backlog, if it is large; returns the backlog's length. Never
+    /// waits: if the controller thread is reading, there is no need.
     pub fn drain_to_backup(&self) -> usize {
         let (head, tail) = (
             self.shared.head.0.load(Ordering::Relaxed),
@@ -263,8 +262,8 @@ impl BackupDrain {
 }
 
 impl SnapshotReader {
-    /// Shows every sample since the last call; returns how many it missed: the controller thread
-    /// had taken them and others had taken their place. Never waits and holds nobody up.
+    /// Passes on every sample since the last call; returns the number of missed ones, which were
+    /// taken by the controller thread and then overwritten. Never waits or delays another thread.
     pub fn read_snapshot(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
         let capacity = self.shared.capacity();
         let head = self.shared.head.0.load(Ordering::Acquire);
@@ -274,8 +273,8 @@ impl SnapshotReader {
             let word = |k: usize| self.shared.slots[place + k].load(Ordering::Relaxed);
             let (due, woke, packed) = (word(0), word(1), word(2));
             fence(Ordering::Acquire);
-            // The writer may be at the place of `now`: what lay there a round before is not whole
-            // any more.
+            // The writer may be writing at `now`: the sample of the previous round there is no
+            // longer consistent.
             let now = self.shared.head.0.load(Ordering::Relaxed);
             if now - self.at >= capacity {
                 let next = now - capacity / 2;
@@ -370,7 +369,7 @@ mod tests {
 
     #[test]
     fn two_threads_agree_on_every_sample() {
-        // The smaller the ring, the nearer the writer is to what is being read.
+        // In a smaller ring the writer is nearer to the samples being read.
         for capacity in [64, 2] {
             two_threads_agree(capacity, 200_000);
         }

@@ -1,21 +1,21 @@
-//! Where the samples of a series go: a ring that keeps each, or a binned counter for loops too fast
-//! for that.
+//! The destination of a series' samples: a ring that keeps each, or a binned counter for loops too
+//! fast for that.
 
 use crate::binned_counter::{self, CounterReader, CounterWriter};
 use crate::ring::{self, BackupDrain, Consumer, Producer, SnapshotReader};
 use punctual_core::{Nanos, SeriesShape};
 
-/// The ring holds what comes in this time: as long as its readers may be kept off the CPUs.
+/// The ring's capacity in time: as long as its readers may be kept off the CPUs.
 const RING_SPAN: Nanos = Nanos::from_secs(2);
-/// Bounds of the ring in samples (24 bytes each).
+/// Limits of the ring in samples (24 bytes each).
 const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
 
-/// The measuring thread's end: one copy of a loop is compiled for each.
+/// The measuring thread's end: a loop is compiled once for each.
 pub trait Sink {
     /// Takes a sample. Never waits, never allocates.
     fn put(&mut self, begin: i64, end: i64, cpu: u32);
 
-    /// The same, while periods passed that have no sample.
+    /// The same, with the number of missed periods.
     fn put_late(&mut self, begin: i64, end: i64, _missed: u64, cpu: u32) {
         self.put(begin, end, cpu);
     }
@@ -58,7 +58,7 @@ impl SampleSource {
         }
     }
 
-    /// What takes samples out of a ring while the controller thread is away.
+    /// An object that takes samples out of a ring while the controller thread is away.
     pub fn backup_drain(&self) -> Option<BackupDrain> {
         match self {
             SampleSource::Ring(consumer) => Some(consumer.backup_drain()),
@@ -67,7 +67,7 @@ impl SampleSource {
     }
 }
 
-/// A ring for samples that come this far apart or further.
+/// A ring for samples at this distance or more.
 pub fn ring(period: Nanos) -> (Producer, SampleSource) {
     let per_span = RING_SPAN.ns() / period.ns().max(1);
     let (producer, consumer) =
@@ -75,7 +75,7 @@ pub fn ring(period: Nanos) -> (Producer, SampleSource) {
     (producer, SampleSource::Ring(consumer))
 }
 
-/// A binned counter, for samples that follow one another faster than about 10 µs.
+/// A binned counter, for samples less than about 10 µs apart.
 pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, SampleSource) {
     let (writer, reader) = binned_counter::binned_counter(shape);
     (writer, SampleSource::Counter(reader))

@@ -1,5 +1,5 @@
-//! Ends a phase: requested by the controller, or tripped by a measuring thread whose sample
-//! exceeded `stop_above`.
+//! Ends a phase: requested by the controller, or by a measuring thread whose sample exceeded
+//! `stop_above`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct Stop {
     asked: AtomicBool,
-    /// The number of the series that tripped first, or `NONE`.
+    /// The number of the first series that exceeded its limit, or `NONE`.
     tripped_by: AtomicU32,
 }
 
@@ -29,14 +29,14 @@ impl Stop {
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
-    /// Series number `series` exceeded its `stop_above`: all threads end. Records the first that
-    /// trips.
+    /// Series number `series` exceeded its `stop_above`: all threads end. Records the first such
+    /// series.
     pub fn trip(&self, series: u32) {
         let _ =
             self.tripped_by.compare_exchange(NONE, series, Ordering::Relaxed, Ordering::Relaxed);
         self.ask();
     }
-    /// The series that tripped first.
+    /// The first series that exceeded its limit.
     pub fn tripped_by(&self) -> Option<u32> {
         Some(self.tripped_by.load(Ordering::Relaxed)).filter(|series| *series != NONE)
     }

@@ -1,4 +1,4 @@
-//! A measuring thread: prepared, started with all others at one instant, ended.
+//! A measuring thread: prepared, started at one instant with all others, ended.
 
 use punctual_core::{Clock, CpuSet, Nanos, Notes, PerfEvent};
 use punctual_record::perf::{Counter, Total, Whom};
@@ -11,12 +11,13 @@ use std::thread::{Builder, JoinHandle};
 
 /// The stack of a measuring thread.
 const STACK: usize = 256 * 1024;
-/// How much of it is touched before the first sample: far more than the loop uses.
+/// The part of it that is touched before the first sample: far more than the loop uses.
 const TOUCHED: usize = 32 * 1024;
-/// What a measuring thread does. All of it happens in the thread itself.
+/// The work of a measuring thread. All of it runs in the thread itself.
 pub trait Task: Send {
-    /// Opens, maps and touches what the loop needs, before the thread has its scheduling. The error
-    /// names what is missing, why, and what to do: nothing has been started then.
+    /// Opens, maps and touches everything that the loop needs, before the thread has its
+    /// scheduling. The error names the missing item, the reason and the remedy: nothing has been
+    /// started yet.
     fn prepare(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -27,11 +28,11 @@ pub trait Task: Send {
     /// Runs the measured loop a few times to warm up. Called twice: when prepared, and directly
     /// before the start.
     fn warm_up(&mut self) {}
-    /// Measures, from `start` on the clock of the thread's plan, until something ends it.
+    /// Measures, from `start` on the clock of the thread's plan, until an end condition.
     fn run(&mut self, start: i64) -> io::Result<()>;
-    /// How often it gave its CPU away with sched_yield(2) in [`Task::run`], which the kernel counts
-    /// as an involuntary switch (kernel/sched/core.c, __schedule: the task did not go to sleep).
-    /// Nobody preempted it there.
+    /// How often it yielded its CPU with sched_yield(2) in [`Task::run`], which the kernel counts
+    /// as an involuntary switch (kernel/sched/core.c, __schedule: the task did not go to sleep)
+    /// although no task preempted it.
     fn own_yields(&self) -> u64 {
         0
     }
@@ -50,17 +51,17 @@ pub struct ThreadPlan {
     pub scheduling: Scheduling,
     /// The clock of its start.
     pub clock: Clock,
-    /// How long after the common start it begins.
+    /// The delay of its beginning after the common start.
     pub offset: Nanos,
     /// Whether its memory is locked.
     pub lock_memory: bool,
-    /// What is counted of it while it measures.
+    /// The events counted while it measures.
     pub counters: Vec<PerfEvent>,
 }
 
 impl ThreadPlan {
-    /// The CPU that it cannot leave: saves asking at every sample. SCHED_DEADLINE binds a thread to
-    /// no CPU, whichever it was planned for.
+    /// Its CPU, if it cannot leave it: saves a query at every sample. SCHED_DEADLINE binds a thread
+    /// to no CPU, whatever the plan.
     pub fn only_cpu(&self) -> Option<u32> {
         let is_bound = self.scheduling.deadline.is_none() && self.cpus.len() == 1;
         self.cpus.first().filter(|_| is_bound).map(|cpu| cpu as u32)
@@ -71,7 +72,7 @@ impl ThreadPlan {
 #[derive(Debug)]
 pub struct PreparedThread {
     pub tid: i32,
-    /// The CPUs that it may run on: those planned, or fewer where its task chose among them; all of
+    /// The CPUs that it may run on: those planned, or fewer if its task chose among them; all of
     /// its root domain under SCHED_DEADLINE.
     pub cpus: CpuSet,
     pub scheduling: Scheduling,
@@ -81,12 +82,12 @@ pub struct PreparedThread {
     pub unlocked: Option<io::Error>,
 }
 
-/// How it ended.
+/// The results of an ended thread.
 #[derive(Debug)]
 pub struct Ended {
     /// The kernel's counts between the first and the last sample.
     pub usage: Usage,
-    /// What the counters of its plan hold, in their order; or why there is none.
+    /// The values of its plan's counters, in order, or why there is none.
     pub counted: Vec<Result<Total, String>>,
     pub error: Option<io::Error>,
     pub notes: Notes,
@@ -94,7 +95,7 @@ pub struct Ended {
     pub after: io::Result<(Scheduling, CpuSet)>,
 }
 
-/// A thread that is prepared and waits for the start.
+/// A prepared thread that waits for the start.
 pub struct Waiting {
     /// As read back from the kernel.
     pub prepared: PreparedThread,
@@ -110,7 +111,7 @@ pub struct Running {
 /// Why a thread could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// The kernel created no thread.
+    /// The kernel could not create the thread.
     #[error("cannot start a measuring thread: {0}")]
     Spawn(io::Error),
     /// The CPUs are unavailable.
@@ -119,7 +120,7 @@ pub enum ThreadError {
          process's cpuset?)"
     )]
     Affinity { cpus: CpuSet, source: io::Error },
-    /// Something that its task needs is unavailable.
+    /// A requirement of its task is unavailable.
     #[error("{0}")]
     Task(String),
     /// It ended before it was ready.
@@ -144,7 +145,7 @@ pub fn prepare(plan: ThreadPlan, task: Box<dyn Task>) -> Result<Waiting, ThreadE
 impl Waiting {
     /// Starts it: it begins `offset` after `start` on its own clock.
     pub fn start(self, start: i64) -> Running {
-        // A thread that has ended reports why when it is joined.
+        // A thread that has ended reports the reason when it is joined.
         let _ = self.start.send(start);
         Running { tid: self.prepared.tid, handle: self.handle }
     }
@@ -156,7 +157,7 @@ impl Running {
     }
     /// Wakes it from a long sleep, to read its stop flag.
     pub fn wake(&self) {
-        // ESRCH: it has ended meanwhile, which is the aim.
+        // ESRCH: it has already ended, which is the goal.
         let _ = signals::wake(self.tid);
     }
     pub fn join(self) -> Ended {
@@ -184,11 +185,11 @@ fn run_thread(
         return ended_early(None);
     }
     let Ok(start) = start.recv() else { return ended_early(None) };
-    // Again, because memory may have been given back since: what the loop needs is there from now
-    // on.
+    // Again, because memory may have been freed since: from now on the loop's memory stays
+    // resident.
     task.warm_up();
     let _ = Usage::of_this_thread();
-    // A thread that did not get its CPU in time begins later; that is not latency of its first
+    // A thread that did not get its CPU in time begins later; this is not latency of its first
     // sample.
     let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
     let before = Usage::of_this_thread();
@@ -209,17 +210,17 @@ fn without_yields(usage: Usage, task: &dyn Task) -> Usage {
     Usage { involuntary_switches, ..usage }
 }
 
-/// Sets affinity, memory and scheduling, and warms up the loop: the same code and the same calls as
+/// Sets affinity, memory and scheduling, and warms up the loop: with the same code and calls as
 /// later.
 fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread, ThreadError> {
     signals::leave_to_others();
-    // SCHED_DEADLINE tasks must be free to run on all CPUs of their root domain
-    // (sched-deadline.rst, 5.): affinity is left alone.
+    // SCHED_DEADLINE tasks must be allowed on all CPUs of their root domain (sched-deadline.rst,
+    // 5.): affinity is not changed.
     if plan.scheduling.deadline.is_none() {
         attributes::set_affinity(0, &plan.cpus)
             .map_err(|source| ThreadError::Affinity { cpus: plan.cpus.clone(), source })?;
     }
-    // Without the right to real-time policies the slack matters; the call itself cannot fail with a
+    // Without permission for real-time policies the slack matters; the call cannot fail with a
     // positive slack.
     let _ = attributes::set_timer_slack(Nanos(1));
     memory::touch_stack::<TOUCHED>();
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(plan("1", deadline).only_cpu(), None);
     }
 
-    /// It does nothing but yield, and reports how often.
+    /// Only yields, and reports how often.
     struct Yields(u64);
 
     impl Task for Yields {

@@ -15,12 +15,12 @@ use punctual_sys::attributes::current_cpu;
 use punctual_sys::clock;
 use std::io;
 
-/// How the thread sleeps.
+/// The method of sleeping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// clock_nanosleep(2) until an absolute time.
     NanosleepAbsolute,
-    /// clock_nanosleep(2) for a span that begins when the clock was last read.
+    /// clock_nanosleep(2) for a span that begins at the last reading of the clock.
     NanosleepRelative,
     /// read(2) on a periodic timerfd.
     Timerfd,
@@ -30,7 +30,7 @@ pub enum Method {
     Deadline,
 }
 
-/// What a measuring loop needs to know.
+/// The parameters of a measuring loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     pub method: Method,
@@ -39,31 +39,31 @@ pub struct Plan {
     pub period: Nanos,
     /// The first expiry, on that clock, in ns.
     pub first_due: i64,
-    /// Samples whose expiry is at or after this are not taken.
+    /// Samples with an expiry at or after this are not taken.
     pub end_due: i64,
     /// At most this many samples.
     pub samples: u64,
-    /// A longer latency trips the stop.
+    /// A longer latency triggers the stop.
     pub stop_above: Option<Nanos>,
-    /// The CPU, where the thread is bound to one: saves asking at every sample.
+    /// The CPU, if the thread is bound to one: saves a query at every sample.
     pub only_cpu: Option<u32>,
     /// The number of the series, for [`Stop::trip`].
     pub series: u32,
 }
 
-/// A way to wake up at equal distances, or where the kernel begins a period.
+/// A method of waking up at equal distances, or at the kernel's beginnings of a period.
 trait Wakeups {
-    /// Sleeps until an expiry and returns when it was due. EINTR when a signal came instead.
+    /// Sleeps until an expiry and returns its due time. EINTR if a signal came instead.
     fn sleep(&mut self) -> io::Result<i64>;
-    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; returns how many
-    /// periods were missed.
+    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; returns the number of
+    /// missed periods.
     fn advance(&mut self, due: i64, woke: i64) -> u64;
-    /// When the next expiry is due, as far as that is known before sleeping.
+    /// The due time of the next expiry, if it is known before sleeping.
     fn next_due(&self) -> i64;
 }
 
 /// Runs the loop until its end is reached or requested. Everything is set up before the first sleep
-/// and released after the last. [`Method::Deadline`] has preparations of its own:
+/// and released after the last. [`Method::Deadline`] has its own preparations:
 /// [`deadline::Deadline`].
 pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     match plan.method {
@@ -75,8 +75,8 @@ pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     }
 }
 
-/// The measuring loop, one copy compiled for each method. Between the wake-up and the clock there
-/// is nothing.
+/// The measuring loop, compiled once for each method. There is nothing between the wake-up and the
+/// reading of the clock.
 #[inline(always)]
 fn samples<W: Wakeups>(
     plan: &Plan,
@@ -104,12 +104,12 @@ fn samples<W: Wakeups>(
     Ok(())
 }
 
-/// Periods that passed entirely between an expiry and the wake-up for it: those whose own expiry is
-/// not later than `woke`.
+/// Periods that passed entirely between an expiry and its wake-up: those whose own expiry is not
+/// later than `woke`.
 #[inline(always)]
 fn missed_periods(due: i64, woke: i64, period: i64) -> u64 {
     let late = woke - due;
-    // The division is off the usual path.
+    // The division is not on the usual path.
     if late < period { 0 } else { (late / period) as u64 }
 }
 

@@ -1,9 +1,9 @@
-//! What all workloads have in common: they are configured, prepared, started at one instant, ended,
+//! The common part of all workloads: they are configured, prepared, started at one instant, ended,
 //! and asked for their notes.
 //!
 //! A kind turns its configuration into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`]
-//! for each series, and an [`Observer`] outside the measuring threads. Everything else is done
-//! here, the same for all kinds. CONTRIBUTING.md describes how to add one.
+//! for each series, and an [`Observer`] outside of the measuring threads. Everything else is done
+//! here, in the same way for all kinds. CONTRIBUTING.md describes how to add one.
 
 mod clock_cost;
 pub mod counter;
@@ -36,7 +36,7 @@ use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::Arc;
 
-/// The configuration of a measure, whatever its kind.
+/// The configuration of a measure of any kind.
 #[derive(Clone, Debug)]
 pub struct MeasureConfig {
     /// Its name in the experiment.
@@ -51,9 +51,9 @@ pub struct MeasureConfig {
     pub cpus: CpuSet,
     /// The clock of all samples.
     pub clock: Clock,
-    /// For how long, from the common start; `None`: until something else ends it.
+    /// The duration from the common start; `None`: until another end condition.
     pub duration: Option<Nanos>,
-    /// How many samples of each series; `None`: until something else ends it.
+    /// The number of samples of each series; `None`: until another end condition.
     pub samples: Option<u64>,
     /// The latency above which all threads stop.
     pub stop_above: Option<Nanos>,
@@ -61,7 +61,8 @@ pub struct MeasureConfig {
     pub lock_memory: bool,
     /// The seed of everything random.
     pub seed: u64,
-    /// Requests the end, and takes what exceeds `stop_above`. Every loop reads it once a sample.
+    /// Requests the end, and records samples above `stop_above`. Every loop reads it once per
+    /// sample.
     pub stop: Arc<Stop>,
 }
 
@@ -76,7 +77,7 @@ pub struct SeriesConfig {
     pub shape: SeriesShape,
 }
 
-/// What a kind makes of a configuration.
+/// A configuration prepared by its kind.
 pub struct Prepared {
     /// One for each thread of the configuration.
     pub tasks: Vec<Box<dyn Task>>,
@@ -85,39 +86,39 @@ pub struct Prepared {
     pub observer: Box<dyn Observer>,
 }
 
-/// Counts from outside, on the controller thread: the kernel's counters before and after; cleans
-/// up.
+/// Counts outside of the measuring threads, on the controller thread: the kernel's counters before
+/// and after; cleans up.
 pub trait Observer {
-    /// Directly before the threads are started.
+    /// Called directly before the threads are started.
     fn before(&mut self) {}
-    /// When all threads have ended.
+    /// Called when all threads have ended.
     fn after(&mut self) -> Notes {
         Notes::default()
     }
 }
 
-/// Observes nothing: the tasks have all the notes.
+/// Observes nothing: the tasks provide all notes.
 pub struct NoObserver;
 impl Observer for NoObserver {}
 
-/// Creates threads where their CPUs are: in a partition, or not.
+/// Creates threads where their CPUs are: in a partition, or outside.
 pub trait CpuPlacement {
-    /// Runs `what` in the cgroup that these CPUs belong to.
+    /// Runs `what` in the cgroup of these CPUs.
     fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String>;
 }
 
-/// Why a measure could not be prepared. Nothing has been started then.
+/// Why a measure could not be prepared. Nothing has been started.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// A thread.
     #[error(transparent)]
     Thread(#[from] ThreadError),
-    /// Something the workload needs: what, why, and what to do.
+    /// A requirement of the workload: what, why, and the remedy.
     #[error("{0}")]
     Needs(String),
 }
 
-/// A measure that is prepared and waits for the start.
+/// A prepared measure that waits for the start.
 pub struct Waiting {
     clock: Clock,
     threads: Vec<thread::Waiting>,
@@ -133,7 +134,7 @@ pub struct Running {
 pub struct Ended {
     /// The kernel's counts for each thread while it measured.
     pub usages: Vec<Usage>,
-    /// What was counted of each thread, in the order of its plan's events.
+    /// The counts of each thread, in the order of its plan's events.
     pub counted: Vec<Vec<Result<Total, String>>>,
     pub errors: Vec<io::Error>,
     /// Scheduling and affinity of each thread directly after its last sample.
@@ -141,8 +142,8 @@ pub struct Ended {
     pub notes: Notes,
 }
 
-/// Opens what the measure needs; the error names what is missing. Starts no thread; dropping the
-/// result frees everything.
+/// Opens the resources of the measure; the error names a missing one. Starts no thread; dropping
+/// the result frees everything.
 pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError> {
     match &config.workload {
         Workload::Timer(plan) => Ok(timer::prepare(config, plan)),
@@ -162,8 +163,8 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
     }
 }
 
-/// Prepares everything: memory, files, devices, threads. What is missing is an error here, before
-/// anything starts.
+/// Prepares everything: memory, files, devices, threads. Anything missing is an error here, before
+/// the start.
 pub fn prepare(
     config: &MeasureConfig,
     placement: &dyn CpuPlacement,
@@ -203,7 +204,7 @@ impl Running {
         self.threads.iter().all(thread::Running::is_finished)
     }
 
-    /// Whether this one has ended.
+    /// Whether this thread has ended.
     pub fn has_ended(&self, thread: usize) -> bool {
         self.threads.get(thread).is_none_or(thread::Running::is_finished)
     }
@@ -234,7 +235,7 @@ impl Running {
     }
 }
 
-/// Joins the notes of the threads, in order; the clock cost of the first that knows it.
+/// Appends the notes of the threads, in order; keeps the first known clock cost.
 fn merge(all: &mut Notes, more: Notes) {
     all.validations.extend(more.validations);
     all.figures.extend(more.figures);

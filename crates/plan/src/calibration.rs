@@ -1,12 +1,12 @@
-//! Whether what recording costs is measured before it begins.
+//! Whether the cost of recording is measured before the recording begins.
 
 use punctual_core::{Fact, Nanos};
 
-/// What takes less measures it only if requested.
+/// Shorter recordings measure it only on request.
 const FROM: Nanos = Nanos::from_secs(10);
 
-/// Whether it is, and why not. `asked`: what the user says; `time`: how long it is recorded, `None`
-/// where that has no end.
+/// Whether it is measured, or why not. `asked`: the user's choice; `time`: the length of the
+/// recording, `None` if it has no end.
 pub fn decide(asked: Option<bool>, time: Option<Nanos>) -> Fact<()> {
     let is_long = time.is_none_or(|time| time >= FROM);
     match asked {

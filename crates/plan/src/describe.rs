@@ -1,5 +1,5 @@
-//! A plan as a person reads it: `punctual run --plan`. Keys and values are those of the experiment
-//! that sets all of the plan; what resolving found stands beside them.
+//! A plan as text: `punctual run --plan`. Keys and values are those of the experiment that sets the
+//! whole plan, with the results of resolving beside them.
 
 use crate::escape::printable;
 use crate::plan::{
@@ -11,12 +11,12 @@ use crate::to_experiment::{explain, load as load_spec, partition, record};
 use crate::words::{Word, WorkloadKind};
 use punctual_core::{Fact, Nanos};
 
-/// Shown otherwise: as a title, or worked out.
+/// Keys shown in another way: as a title, or computed.
 const ELSEWHERE: [&str; 7] =
     ["name", "command", "duration", "samples", "histogram", "phases", "deadline"];
 
 impl Plan {
-    /// Everything that the plan holds, in lines and tables; what does not print is escaped.
+    /// The whole plan, in lines and tables; unprintable characters are escaped.
     pub fn describe(&self) -> String {
         let mut page = Page::default();
         page.line(0, format!("experiment {}", printable(&self.name)));
@@ -39,7 +39,7 @@ impl Plan {
             page.line(1, "published".to_owned());
             page.fact(2, "source", format!("{} ({count} results)", published.source));
         }
-        // With what the seed adds to each start.
+        // Includes the delays that the seed adds to each start.
         let seeded = self.seeded();
         seeded.phases.iter().for_each(|plan| phase(&mut page, &seeded, plan));
         page.text
@@ -145,7 +145,7 @@ fn time(time: Option<Nanos>, ends: bool) -> String {
     time.map_or(unknown.to_owned(), |time| time.to_string())
 }
 
-/// Text in the making: lines indented by steps, facts with their names in a column.
+/// Text under construction: lines indented by steps, facts with their names in a column.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -162,13 +162,13 @@ impl Page {
         self.line(depth, line.trim_end().to_owned());
     }
 
-    /// The keys of a section that are set, but for those shown otherwise.
+    /// The keys of a section that are set, except those shown in another way.
     fn keys(&mut self, depth: usize, section: &impl Section) {
         let facts = section.facts().into_iter().filter(|(key, _)| !ELSEWHERE.contains(key));
         facts.for_each(|(key, value)| self.fact(depth, key, value));
     }
 
-    /// A section with its header, where the plan has it.
+    /// A section with its header, if the plan has it.
     fn section(&mut self, header: &str, section: Option<impl Section>) {
         let Some(section) = section else { return };
         self.line(1, header.to_owned());

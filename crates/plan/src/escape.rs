@@ -1,9 +1,9 @@
-//! Making hostile text fit for a terminal: files, names and arguments can hold anything.
+//! Makes hostile text safe for a terminal: files, names and arguments can hold anything.
 
 use std::borrow::Cow;
 
-/// Whether a character shows nothing, moves the cursor, or changes the order of others (Unicode TR
-/// 36, bidirectional spoofing).
+/// Whether a character is invisible, moves the cursor, or reorders others (Unicode TR 36,
+/// bidirectional spoofing).
 pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{200b}'..='\u{200f}')
@@ -24,12 +24,12 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// The text with each unprintable character but the tab replaced by one printable character, so
-/// that columns stay.
+/// The text with each unprintable character except the tab replaced by one printable character, so
+/// that columns are unchanged.
 pub(crate) fn pictured(text: &str) -> String {
     let picture = |c: char| match c {
         '\t' => '\t',
-        // Control Pictures, U+2400 and following, stand in the order of ASCII.
+        // Control Pictures, from U+2400 on, are in ASCII order.
         c if c < ' ' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\u{7f}' => '\u{2421}',
         c if is_unprintable(c) => '\u{fffd}',

@@ -1,11 +1,11 @@
-//! How long a plan takes.
+//! The estimated time of a plan.
 
 use crate::plan::{Length, MeasurePlan, PhasePlan, Plan};
 use punctual_core::Nanos;
 
 impl Plan {
-    /// The sum of all phases; `None` where one lasts until it is interrupted, or where that is
-    /// unknown. Preparing and reporting come on top.
+    /// The sum of all phases; `None` if one lasts until it is interrupted, or its length is
+    /// unknown. Excludes preparation and reporting.
     pub fn estimated_time(&self) -> Option<Nanos> {
         self.phases.iter().try_fold(Nanos::ZERO, |sum, phase| Some(sum + phase.estimated_time()?))
     }
@@ -17,7 +17,7 @@ impl PhasePlan {
         self.duration.is_some()
             || self.measures.iter().all(|measure| measure.length != Length::UntilInterrupted)
     }
-    /// Its duration, or the time of its longest measure; `None` where it lasts until it is
+    /// Its duration, or the time of its longest measure; `None` if it lasts until it is
     /// interrupted.
     pub fn estimated_time(&self) -> Option<Nanos> {
         let longest = || {
@@ -31,8 +31,8 @@ impl PhasePlan {
 }
 
 impl MeasurePlan {
-    /// From its first thread's start to its last thread's end; `None` where it lasts until it is
-    /// interrupted, or where that is unknown how long its samples take.
+    /// From its first thread's start to its last thread's end; `None` if it lasts until it is
+    /// interrupted, or the time of its samples is unknown.
     pub fn estimated_time(&self) -> Option<Nanos> {
         let last_start =
             self.threads.iter().map(|thread| thread.start_offset).max().unwrap_or(Nanos::ZERO);

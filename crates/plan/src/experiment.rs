@@ -1,6 +1,6 @@
-//! An experiment as written in its file: what is set, with its place; no defaults, no names
-//! resolved. Each section is declared in a file of its own, with the part of the plan that it
-//! becomes.
+//! An experiment as written in its file: the settings with their places, without defaults and
+//! resolved names. Each section is declared in its own file, together with the part of the plan
+//! that it becomes.
 
 mod explain;
 mod load;
@@ -44,13 +44,13 @@ pub struct Experiment {
     pub settings: Settings,
     /// `[target]`; without it this system.
     pub target: Option<TargetSpec>,
-    /// `[partition]`; without it no CPUs are set apart.
+    /// `[partition]`; without it no CPUs are isolated.
     pub partition: Option<PartitionSpec>,
-    /// `[record]`; without it nothing is recorded beside the measures.
+    /// `[record]`; without it nothing is recorded besides the measures.
     pub record: Option<RecordSpec>,
-    /// `[explain]`; without it nothing is kept around the worst samples.
+    /// `[explain]`; without it no events around the worst samples are kept.
     pub explain: Option<ExplainSpec>,
-    /// `[published]`, to be set beside the figures of the run.
+    /// `[published]`, shown beside the figures of the run.
     pub published: Option<PublishedSpec>,
     /// Every `[[measure]]`, in order.
     pub measures: Vec<MeasureSpec>,
@@ -65,9 +65,9 @@ pub struct Experiment {
 /// The keys of a section, for documents and editors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SectionKeys {
-    /// Its header, as `[experiment]`; of one that may stand several times, as `[[measure]]`.
+    /// Its header: `[experiment]`, or `[[measure]]` for one that can be repeated.
     pub header: &'static str,
-    /// Its keys. Those that only one kind of measure has are in
+    /// Its keys. Those of a single kind of measure are in
     /// [`WorkloadKind::keys`](crate::WorkloadKind::keys).
     pub keys: Vec<Key>,
 }

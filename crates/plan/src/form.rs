@@ -1,4 +1,4 @@
-//! Forms of values: how a value is read, with its bounds, and what documents say of it.
+//! Forms of values: the parser of a value with its bounds, and its description for documents.
 
 use crate::notes::{Read, Wrong};
 use crate::table::{boolean, integer, mismatch, span as duration_text, text as string};
@@ -9,45 +9,45 @@ use punctual_core::{Bytes, Clock, Nanos, Policy};
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// What a value may be: for the man page, and for editors.
+/// The valid values of a key: for the man page, and for editors.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ValueType {
     /// `true` or `false`.
     Boolean,
-    /// A whole number within bounds, both included.
+    /// A whole number within inclusive bounds.
     Integer {
-        /// The least.
+        /// The minimum.
         least: i64,
-        /// The largest.
+        /// The maximum.
         most: i64,
     },
-    /// A string with a duration within bounds, both included.
+    /// A string with a duration within inclusive bounds.
     Duration {
         /// The shortest.
         least: Nanos,
         /// The longest.
         most: Nanos,
     },
-    /// A string with a size within bounds, both included.
+    /// A string with a size within inclusive bounds.
     Size {
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The largest; `u64::MAX`: no bound.
+        /// The maximum; `u64::MAX`: no bound.
         most: u64,
-        /// Whether a number of bytes is taken too.
+        /// Whether a plain number of bytes is also valid.
         bare: bool,
     },
     /// One of a closed list of strings.
     Words(Vec<&'static str>),
     /// One of these strings, or another usual spelling of one.
     Spellings(Vec<&'static str>),
-    /// A string; by the man page's word for such strings.
+    /// A string; its name in the man page.
     Text(&'static str),
     /// An array of values of one type.
     List {
         /// The type of each.
         of: Box<ValueType>,
-        /// How many at most; `None`: as many as the file holds.
+        /// The maximum length; `None`: unlimited.
         most: Option<usize>,
     },
     /// One of these.
@@ -63,30 +63,31 @@ pub enum ValueType {
 /// A key of a section.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Key {
-    /// As it is written before the `=`.
+    /// The text before the `=`.
     pub name: &'static str,
-    /// What it is for, in Markdown.
+    /// Its purpose, in Markdown.
     pub about: &'static str,
-    /// What its value may be.
+    /// Its valid values.
     pub value: ValueType,
-    /// What stands for it where it is left out.
+    /// Its default.
     pub default: DefaultValue,
 }
 
-/// What stands for a key that is left out.
+/// The value of an omitted key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DefaultValue {
     /// This value, in TOML.
     Value(String),
-    /// What follows from other settings or from the system, in words; empty: `about` says it.
+    /// A value derived from other settings or from the system, in words; empty: `about` describes
+    /// it.
     Words(&'static str),
-    /// Nothing: it is needed.
+    /// No default: the key is required.
     Needed,
 }
 
 type Reader<T> = dyn Fn(&DeValue<'_>) -> Read<T>;
 
-/// How a value of this type is read.
+/// The parser of a value of this type.
 pub(crate) struct Form<T> {
     read: Box<Reader<T>>,
     pub(crate) value: ValueType,
@@ -96,13 +97,13 @@ impl<T> Form<T> {
     fn new(value: ValueType, read: impl Fn(&DeValue<'_>) -> Read<T> + 'static) -> Form<T> {
         Form { read: Box::new(read), value }
     }
-    /// The value, or why it cannot be taken.
+    /// The value, or why it is invalid.
     pub(crate) fn read(&self, value: &DeValue<'_>) -> Read<T> {
         (self.read)(value)
     }
 }
 
-/// What a value of this form may be.
+/// The valid values of this form.
 pub(crate) fn value_type<T>(form: Form<T>) -> ValueType {
     form.value
 }
@@ -112,7 +113,7 @@ pub(crate) fn flag() -> Form<bool> {
     Form::new(ValueType::Boolean, boolean)
 }
 
-/// A string that `read` checks; `name` is the man page's word for such strings.
+/// A string checked by `read`; `name` is its name in the man page.
 pub(crate) fn text<T>(name: &'static str, read: fn(&str) -> Read<T>) -> Form<T>
 where
     T: 'static,
@@ -153,7 +154,7 @@ pub(crate) fn clock() -> Form<Clock> {
     Form::new(ValueType::Spellings(words), |v| values::clock(string(v)?))
 }
 
-/// A string, or one word that means something of its own.
+/// A string, or one word with a special meaning.
 pub(crate) fn text_or<T: 'static>(
     name: &'static str,
     word: &'static str,
@@ -174,7 +175,7 @@ pub(crate) fn count<N: TryFrom<u64>>(least: u64, most: u64) -> Form<N> {
     })
 }
 
-/// A whole number that `read` checks.
+/// A whole number checked by `read`.
 pub(crate) fn number<T: 'static>(least: i64, most: i64, read: fn(i64) -> Read<T>) -> Form<T> {
     Form::new(ValueType::Integer { least, most }, move |v| read(integer(v)?))
 }
@@ -208,7 +209,7 @@ pub(crate) fn bytes(least: Bytes, most: Bytes) -> Form<Bytes> {
     })
 }
 
-/// A size that `read` checks: `"4MiB"`.
+/// A size checked by `read`: `"4MiB"`.
 pub(crate) fn size(least: u64, most: u64, read: fn(&str) -> Read<ByteSize>) -> Form<ByteSize> {
     Form::new(ValueType::Size { least, most, bare: false }, move |v| read(string(v)?))
 }
@@ -219,12 +220,12 @@ pub(crate) fn one_or_more(name: &'static str) -> ValueType {
     ValueType::Either(vec![ValueType::Text(name), list])
 }
 
-/// A value of a form that is not described by those above.
+/// A value of a form that none of those above describes.
 pub(crate) fn any<T: 'static>(value: ValueType, read: fn(&DeValue<'_>) -> Read<T>) -> Form<T> {
     Form::new(value, read)
 }
 
-/// Something that may be left out.
+/// An optional value.
 pub(crate) fn some<T: 'static>(form: Form<T>) -> Form<Option<T>> {
     Form { value: form.value, read: Box::new(move |v| (form.read)(v).map(Some)) }
 }

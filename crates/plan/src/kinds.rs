@@ -1,5 +1,5 @@
-//! The kinds of workload and their parameters: one file a kind, each a table of keys from which
-//! reading, defaults, writing and `--plan` all follow.
+//! The kinds of workload and their parameters: one file per kind, each a table of keys from which
+//! parsing, defaults, writing and `--plan` are derived.
 
 mod entries;
 mod heap;
@@ -34,38 +34,38 @@ use crate::text::{Setting, Span};
 use crate::words::Placement;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
-/// What is common to all kinds, and what each decides for itself. Every method is pure.
+/// Properties of all kinds, and their defaults. Every method is pure.
 pub(crate) trait Kind {
-    /// The series of each thread, by the last part of their names; none: one series that is called
-    /// like its thread.
+    /// The series of each thread, by the last part of their names; empty: one series with the name
+    /// of its thread.
     fn parts(&self) -> Vec<String> {
         Vec::new()
     }
-    /// How many threads there are unless the file sets it.
+    /// The default number of threads.
     fn placement(&self) -> Placement {
         Placement::Shared(1)
     }
-    /// Where they run unless the file sets it.
+    /// The default CPUs.
     fn cpus(&self) -> DefaultCpus {
         DefaultCpus::Last
     }
-    /// How they are scheduled unless the file sets it.
+    /// The default scheduling policy.
     fn policy(&self) -> Policy {
         Policy::Fifo
     }
-    /// Where one of the threads runs that share these CPUs.
+    /// The CPUs of one of the threads that share these CPUs.
     fn cpus_of(&self, _thread: usize, cpus: &CpuSet) -> CpuSet {
         cpus.clone()
     }
-    /// The priority of a thread that has one of its own, where the policy has priorities.
+    /// The priority of a thread with its own, if the policy has priorities.
     fn priority_of(&self, _thread: usize) -> Option<Priority> {
         None
     }
-    /// The exact histogram of each series unless the file sets it.
+    /// The default exact histogram of each series.
     fn histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::MILLI, resolution: Nanos::MICRO }
     }
-    /// The distance between two samples, where there is one.
+    /// The distance between two samples, if there is one.
     fn period(&self) -> Option<Nanos> {
         None
     }
@@ -85,35 +85,35 @@ pub struct HistogramPlan {
 }
 
 impl HistogramPlan {
-    /// How many bins that makes: those of [`punctual_core::LinearHistogram::new`].
+    /// The number of bins: that of [`punctual_core::LinearHistogram::new`].
     pub fn bins(self) -> u64 {
         (self.range.ns().max(0) / self.resolution.ns().max(1)) as u64 + 1
     }
 }
 
-/// Where a measure runs that does not set `cpus`.
+/// The default CPUs of a measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DefaultCpus {
-    /// All that are measured on.
+    /// All measured CPUs.
     All,
     /// The last of them.
     Last,
-    /// All but the first, which the controller needs; all where there is only one.
+    /// All but the first, which the controller needs; all if there is only one.
     AllButFirst,
 }
 
-/// Collects parameters of a kind that contradict each other: each alone is valid by then.
+/// Collects contradictions between parameters of a kind: each is already valid by itself.
 pub(crate) struct ParameterProblems<'a> {
     pub(crate) section: Span,
     /// The measure's scheduling policy.
     pub(crate) policy: Policy,
-    /// How many threads the measure has.
+    /// The number of threads of the measure.
     pub(crate) threads: usize,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
 impl ParameterProblems<'_> {
-    /// The setting, or the section where it is not set.
+    /// The place of the setting, or of the section if it is not set.
     fn place<T>(&self, setting: &Setting<T>) -> Span {
         setting.as_ref().map_or(self.section, |at| at.span)
     }
@@ -128,7 +128,7 @@ impl ParameterProblems<'_> {
         self.problems
             .push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
     }
-    /// What could harm the system: let through only with `--force` or `force = true`.
+    /// Values that could harm the system: only accepted with `--force` or `force = true`.
     pub(crate) fn dangerous<T>(
         &mut self,
         setting: &Setting<T>,
@@ -139,8 +139,8 @@ impl ParameterProblems<'_> {
         self.problems
             .push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
     }
-    /// A key that has no effect beside the others; its default value is accepted, as in a plan that
-    /// sets everything.
+    /// A key without effect in combination with the others; its default value is accepted, as in a
+    /// plan that sets everything.
     pub(crate) fn unused<T: PartialEq>(
         &mut self,
         key: &str,
@@ -158,8 +158,8 @@ impl ParameterProblems<'_> {
     }
 }
 
-/// Makes the two structs of a kind from one table: `…Plan`, with every value, and `…Spec`, with
-/// what the file sets.
+/// Declares the two structs of a kind in one table: `…Plan`, with every value, and `…Spec`, with
+/// the values set in the file.
 ///
 /// A row is `/// documentation`, `name: type = default, form;`.
 macro_rules! parameters {
@@ -173,7 +173,7 @@ macro_rules! parameters {
         #[derive(Clone, PartialEq, Debug)]
         pub struct $plan { $( $(#[doc = $doc])+ pub $field: $type, )* }
 
-        /// The same as the file sets it.
+        /// The values set in the file.
         #[derive(Clone, Debug, Default)]
         pub struct $spec { $( $(#[doc = $doc])+ pub $field: $crate::text::Setting<$type>, )* }
 
@@ -204,8 +204,8 @@ macro_rules! parameters {
                     $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()),
                 )* }
             }
-            /// What the file sets otherwise than it would be anyway: a plan written as a file sets
-            /// everything, and is right.
+            /// The settings that differ from the defaults: a plan written as a file sets
+            /// everything, which is valid.
             pub(crate) fn beside_defaults(&self) -> $spec {
                 $spec { $( $field: self.$field.clone().filter(|at| at.value != $default), )* }
             }
@@ -222,7 +222,7 @@ macro_rules! parameters {
         }
 
         impl $plan {
-            /// As an experiment that sets everything.
+            /// The experiment that sets everything.
             pub(crate) fn spec(&self) -> $spec {
                 use $crate::parameter::Parameter;
                 use $crate::text::At;
@@ -232,7 +232,7 @@ macro_rules! parameters {
                 )*
                 $spec { $( $field, )* }
             }
-            /// Every parameter by its key, for people; those that are not there are left out.
+            /// Every parameter by its key, for display; absent ones are omitted.
             pub fn facts(&self) -> Vec<(&'static str, String)> {
                 use $crate::parameter::Parameter;
                 let mut facts = Vec::new();
@@ -247,7 +247,7 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
-/// Puts words of a closed list in one table.
+/// Declares the words of a closed list in one table.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $( $(#[$doc:meta])* $variant:ident = $word:literal, )* }) => {
         $(#[$about])*

@@ -1,9 +1,9 @@
-//! Lab files: an experiment with axes. Every combination of their values is a cell, an experiment
-//! of its own.
+//! Lab files: an experiment with axes. Every combination of their values is a cell, a separate
+//! experiment.
 //!
 //! A lab file is an experiment file with three more sections: `[lab]`, `[axes]`, and any number of
-//! `[[exclude]]` (docs/reference/lab.md). Reading order: [`read`] the file, what a value
-//! [`change`]s, the [`cells`] that come of it.
+//! `[[exclude]]` (docs/reference/lab.md). Reading order: [`read`] the file, the [`change`]s of a
+//! value, the resulting [`cells`].
 
 mod axis;
 mod cells;
@@ -49,26 +49,26 @@ pub struct Lab {
     pub name: String,
     /// The axes, in the order of the file; without any there is one cell.
     pub axes: Vec<Axis>,
-    /// What is left out.
+    /// Excluded combinations.
     pub excludes: Vec<Selection>,
-    /// How often each cell is run with each seed; at least once.
+    /// The number of runs of each cell with each seed; at least one.
     pub repeat: u32,
     /// The seeds; `None`: that of the experiment.
     pub seeds: Option<Seeds>,
-    /// What every cell must hold.
+    /// Requirements on every cell.
     pub requirements: Vec<LabRequirement>,
     /// Cells that may run at the same time; `None`: as many as do not disturb each other.
     pub parallel: Option<usize>,
-    /// Published figures to set beside the measured ones.
+    /// Published figures to show beside the measured ones.
     pub published: Vec<Published>,
-    /// The experiment's own file, where it is not in the lab file.
+    /// The experiment's own file, if it is not in the lab file.
     pub experiment: Option<PathBuf>,
     /// The experiment that the axes change.
     base: toml::Table,
 }
 
 impl Lab {
-    /// A lab whose cells come from elsewhere.
+    /// A lab with cells from another source.
     pub fn of_cells(name: &str) -> Lab {
         let text = format!("# The cells of this lab were made by `punctual {name}`.\n");
         Lab {
@@ -87,7 +87,7 @@ impl Lab {
     }
 }
 
-/// The declared sections that only a lab file has; `[axes]` and `[[exclude]]` have any names.
+/// The declared sections that only a lab file has; `[axes]` and `[[exclude]]` have arbitrary keys.
 pub fn sections() -> Vec<SectionKeys> {
     vec![SectionKeys { header: "[lab]", keys: LabSettings::keys() }]
 }
@@ -97,18 +97,18 @@ pub fn sections() -> Vec<SectionKeys> {
 pub struct LabRequirement {
     /// The measure; `None`: every one.
     pub measure: Option<String>,
-    /// What must hold.
+    /// The requirement.
     pub requirement: At<Requirement>,
 }
 
-/// How the file of an experiment that a lab names is read: its path as written beside the lab file.
+/// Reads the file of an experiment that a lab names, by its path as written beside the lab file.
 /// The error is why it cannot be read.
 pub type ReadFile<'a> = dyn Fn(&Path) -> Result<Vec<u8>, String> + 'a;
 
 /// Reads a lab file. `read_file` reads the experiment that it names.
 ///
 /// # Errors
-/// Everything that is wrong in the file, at once.
+/// All errors in the file at once.
 pub fn load_lab(
     path: &Path,
     bytes: &[u8],
@@ -124,7 +124,7 @@ pub fn load_lab(
     }
 }
 
-/// Whether a text is a lab file rather than an experiment: it has a `[lab]` or `[axes]`.
+/// Whether a text is a lab file, not an experiment: it has a `[lab]` or `[axes]`.
 pub fn is_lab(text: &str) -> bool {
     let (document, _) = toml::de::DeTable::parse_recoverable(text);
     let document = document.get_ref();

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! Experiment files: read ([`Experiment`], as written), then resolved ([`Plan`], no options left).
-//! Pure: what must be known of the system is handed in as a [`ResolveContext`].
+//! Experiment files: parsed ([`Experiment`], as written), then resolved ([`Plan`], without open
+//! options). Pure: facts about the system are passed in as a [`ResolveContext`].
 
 pub mod calibration;
 mod context;

@@ -1,4 +1,4 @@
-//! From the bytes of a file to an experiment.
+//! Parses the bytes of a file as an experiment.
 
 use crate::context::{LoadOptions, ResolveContext};
 use crate::experiment::Experiment;
@@ -11,11 +11,11 @@ use crate::{systress, toml_file};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads an experiment file. `path` is for messages and, by its extension, for the language:
-/// `.toml`, or `.cfg` for systress; any other extension leaves it to the content.
+/// Reads an experiment file. `path` is for messages; its extension selects the language: `.toml`,
+/// or `.cfg` for systress; with any other extension, the content decides.
 ///
 /// # Errors
-/// Everything that is wrong in the file, at once.
+/// All errors in the file at once.
 pub fn load(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Experiment, Problems> {
     let (mut experiment, mut problems) = read(path, bytes, options)?;
     problems.sort();
@@ -26,12 +26,11 @@ pub fn load(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Experime
     Ok(experiment)
 }
 
-/// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] in one, so
-/// that a file that cannot be read in one place still has its CPUs, programs and names resolved in
-/// the others.
+/// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] combined, so
+/// that CPUs, programs and names are resolved even if another part of the file has errors.
 ///
 /// # Errors
-/// Everything that is wrong, at once.
+/// All errors at once.
 pub fn load_and_resolve(
     path: &Path,
     bytes: &[u8],
@@ -43,8 +42,8 @@ pub fn load_and_resolve(
         experiment.warnings = problems.iter().cloned().collect();
         return resolve(&experiment, context).map(|resolved| (experiment, resolved));
     }
-    // Values beside an error are still resolved. What depends on several values could be wrong only
-    // for the error's sake.
+    // Valid values are still resolved after an error. Errors that depend on several values could be
+    // consequences of it.
     if let Err(more) = resolve(&experiment, context) {
         let whole = problems.iter().all(|problem| problem.kind != ProblemKind::Syntax);
         let sure = |p: &Problem| {
@@ -56,12 +55,12 @@ pub fn load_and_resolve(
     Err(problems)
 }
 
-/// The target of an experiment file, with `word` (`vm:6.1-rt`, see punctual-run(1)) over what it
-/// sets; for callers that must know before it is resolved. Mistakes in the file are ignored here:
-/// [`load_and_resolve`] reports them.
+/// The target of an experiment file, with its settings overridden by `word` (`vm:6.1-rt`, see
+/// punctual-run(1)); for callers that need it before the file is resolved. Errors in the file are
+/// ignored here: [`load_and_resolve`] reports them.
 ///
 /// # Errors
-/// What is wrong with `word`.
+/// Errors in `word`.
 pub fn target(
     path: &Path,
     bytes: &[u8],
@@ -80,7 +79,7 @@ pub fn target(
         None => given,
     };
     let target = resolve::target(Some(&over), &mut problems);
-    // The places are those of two texts: none is shown.
+    // The places refer to two texts: none is shown.
     match problems.errors() {
         0 => Ok(target),
         _ => Err(problems.placeless()),
@@ -99,7 +98,7 @@ fn read(
     })
 }
 
-/// The file as text, if it is one of reasonable size.
+/// The file as text, if it is text of an acceptable size.
 pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problems> {
     let refuse = |text: &str, span: Option<Span>, message: String, help: &str| {
         let mut problems = Problems::none(SourceText::shared(path, text));
@@ -146,8 +145,8 @@ fn language(path: &Path, text: &str) -> SourceFormat {
     }
 }
 
-/// Whether the first line that is not empty begins a stanza: `main`, `timer_thread[0] {`. TOML
-/// begins with `[`, or has a `=`.
+/// Whether the first non-empty line begins a stanza: `main`, `timer_thread[0] {`. TOML begins with
+/// `[`, or has a `=`.
 fn looks_like_systress(text: &str) -> bool {
     let code = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let first = text.trim_start_matches('\u{feff}').lines().map(code).find(|line| !line.is_empty());

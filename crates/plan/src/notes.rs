@@ -1,4 +1,4 @@
-//! What is wrong with a value, and where readers of files put what they find wrong.
+//! Errors of values, and the collection of problems while files are read.
 
 use crate::context::LoadOptions;
 use crate::escape::clipped;
@@ -7,7 +7,7 @@ use crate::text::{SourceText, Span};
 use punctual_core::words::nearest;
 use std::sync::Arc;
 
-/// Why a value cannot be taken; the reader knows the place.
+/// Why a value is invalid; the reader knows the place.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wrong {
     pub(crate) message: String,
@@ -18,7 +18,7 @@ impl Wrong {
     pub(crate) fn new(message: impl Into<String>) -> Wrong {
         Wrong { message: message.into(), help: None }
     }
-    /// With the key that it was the value of.
+    /// Adds the key of the value.
     pub(crate) fn about(mut self, key: &str) -> Wrong {
         self.message = format!("`{key}`: {}", self.message);
         self
@@ -31,7 +31,7 @@ impl Wrong {
 
 pub(crate) type Read<T> = Result<T, Wrong>;
 
-/// The problems found so far, and how strict the reading is.
+/// The problems found so far, and the strictness.
 pub(crate) struct Notes {
     pub(crate) problems: Problems,
     allow_unknown: bool,
@@ -42,12 +42,12 @@ impl Notes {
         Notes { problems: Problems::none(source), allow_unknown: options.allow_unknown }
     }
 
-    /// What cannot be read as what it should be.
+    /// A syntax error: the text cannot be parsed as its language.
     pub(crate) fn syntax(&mut self, span: Span, message: impl Into<String>, help: &str) {
         self.problems.push(Problem::error(ProblemKind::Syntax, Some(span), message).help(help));
     }
 
-    /// A value that cannot be taken.
+    /// An invalid value.
     pub(crate) fn wrong(&mut self, span: Span, wrong: Wrong) {
         let problem = Problem::error(ProblemKind::Value, Some(span), wrong.message);
         self.problems.push(match wrong.help {
@@ -56,12 +56,12 @@ impl Notes {
         });
     }
 
-    /// Something needed that is not there.
+    /// A missing required item.
     pub(crate) fn missing(&mut self, span: Span, message: &str, help: &str) {
         self.wrong(span, Wrong::new(message).help(help));
     }
 
-    /// A word that is none of those known in this place.
+    /// A word that is unknown in this place.
     pub(crate) fn unknown(&mut self, span: Span, word: &str, place: &str, known: &[&'static str]) {
         let message = format!("`{}` is not known in {place}", clipped(word));
         let help = match nearest(word, known.iter().copied().filter(|_| !self.problems.is_full())) {

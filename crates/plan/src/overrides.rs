@@ -1,4 +1,4 @@
-//! Keys of an experiment that a command line sets: the file's text with other values.
+//! Keys of an experiment set on the command line: the file's text with other values.
 
 use crate::load;
 use crate::problem::Problems;
@@ -9,10 +9,10 @@ use toml::de::{DeTable, DeValue};
 /// A key of every `[[measure]]`, with its value in TOML.
 pub type Override = (String, String);
 
-/// A file with other values. A `duration` is that of every phase, too, and stands for `samples`.
+/// A file with other values. A `duration` also applies to every phase, and replaces `samples`.
 ///
 /// # Errors
-/// It is no text, or no TOML with a `[[measure]]`: why, in words.
+/// It is not text, or no TOML with a `[[measure]]`: the reason, in words.
 pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8>, OverrideError> {
     if overrides.is_empty() {
         return Ok(bytes.to_vec());
@@ -28,7 +28,7 @@ pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8
     Ok(text.into_bytes())
 }
 
-/// Why no key can be set.
+/// Why keys cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
     /// A systress file.
@@ -37,16 +37,16 @@ pub enum OverrideError {
          convert it with `punctual convert`"
     )]
     NotToml,
-    /// No measure in it.
+    /// It has no measure.
     #[error("there is no `[[measure]]` whose keys could be set")]
     NoMeasure,
-    /// Not UTF-8, or too large.
+    /// It is not UTF-8, or too large.
     #[error("{0}")]
     NotText(Problems),
 }
 
-/// A text with one key of every measure set; `None` where there is no measure. What is not TOML
-/// stays as it is: the mistake is reported where the file is read.
+/// A text with one key of every measure set; `None` if there is no measure. Invalid TOML is
+/// unchanged: the error is reported when the file is read.
 fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
     let (document, mistakes) = DeTable::parse_recoverable(text);
     let tables = |name: &str| -> Vec<&DeTable<'_>> {
@@ -70,7 +70,7 @@ fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
             _ => key,
         };
         match instead == key {
-            // The phases' lengths are enough.
+            // The phases' lengths are sufficient.
             true if !phases.is_empty() && !table.contains_key(key) => {}
             true => edits.extend(edit(table, key, value)),
             false => edits.extend(renamed(table, instead, key, value)),
@@ -84,7 +84,7 @@ fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
     Some(text)
 }
 
-/// The value at a key, or a line with it after the first plain one.
+/// Replaces the value of a key, or inserts a line with it after the first plain one.
 fn edit(table: &DeTable<'_>, key: &str, value: &str) -> Option<(std::ops::Range<usize>, String)> {
     if let Some(old) = table.get(key) {
         return Some((old.span(), value.to_owned()));
@@ -97,7 +97,7 @@ fn edit(table: &DeTable<'_>, key: &str, value: &str) -> Option<(std::ops::Range<
     Some((end..end, format!("\n{key} = {value}")))
 }
 
-/// The same with another key in its place.
+/// Replaces a key by another.
 fn renamed(
     table: &DeTable<'_>,
     old: &str,

@@ -1,4 +1,4 @@
-//! Values that parameters have: as TOML, and for people.
+//! Values of parameters: as TOML, and for display.
 
 use crate::words::{
     ByteSize, CommandLine, CpuChoice, DmaLatency, Nice, OnExit, Output, Placement, RecordedEvents,
@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 /// A type of parameter.
 pub trait Parameter: Clone {
-    /// As a value in TOML; `None` where nothing is to be written.
+    /// The value in TOML; `None` if nothing is written.
     fn toml(&self) -> Option<String>;
-    /// For people.
+    /// The value for display.
     fn plain(&self) -> String {
         let toml = self.toml().unwrap_or_default();
         toml.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&toml).to_owned()

@@ -1,5 +1,5 @@
-//! A plan: an experiment with every default filled in and every name resolved. Nothing is left to
-//! decide. Its types are declared with the sections of the experiment.
+//! A plan: an experiment with every default filled in and every name resolved, without open
+//! decisions. Its types are declared with the sections of the experiment.
 
 use crate::calibration;
 pub use crate::experiment::{
@@ -14,7 +14,7 @@ use punctual_core::event::Group;
 use punctual_core::{CpuSet, Fact};
 
 impl Plan {
-    /// Goes on until it is interrupted, whatever lengths were requested.
+    /// Lets the run continue until it is interrupted, whatever the requested lengths.
     ///
     /// # Errors
     /// There is more than one phase.
@@ -29,14 +29,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether a program is among what is measured.
+    /// Whether a program is measured.
     pub fn measures_program(&self) -> bool {
         let mut measures = self.phases.iter().flat_map(|phase| &phase.measures);
         measures.any(|measure| matches!(measure.workload, Workload::Program(_)))
     }
 
-    /// Whether what recording costs is measured before the run, and why not; not asked where
-    /// nothing is recorded.
+    /// Whether the cost of recording is measured before the run, or why not; not asked if nothing
+    /// is recorded.
     pub fn calibration(&self) -> Fact<()> {
         match self.record.is_some() || self.explain.is_some() {
             true => calibration::decide(self.calibrate, self.estimated_time()),
@@ -46,7 +46,7 @@ impl Plan {
 }
 
 impl RecordPlan {
-    /// The usual groups of events on these CPUs, and test points.
+    /// The default groups of events on these CPUs, and test points.
     pub fn usual(cpus: CpuSet) -> RecordPlan {
         RecordSpec::default().to_plan(RecordResolved {
             events: Group::USUAL.to_vec(),

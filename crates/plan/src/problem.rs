@@ -1,61 +1,61 @@
-//! What is wrong with an experiment file: typed, with its place and the way out.
+//! Errors of an experiment file: typed, with their places and remedies.
 
 use crate::escape::printable;
 use crate::text::{Place, SourceText, Span};
 use std::fmt;
 use std::sync::Arc;
 
-/// How many problems are shown of a file; the rest is counted.
+/// Problems of a file that are shown; the rest are counted.
 pub const SHOWN_PROBLEMS: usize = 50;
-/// How many are kept with their text; a hostile file can have millions.
+/// Problems kept with their text; a hostile file can have millions.
 pub(crate) const KEPT_PROBLEMS: usize = 1_000;
 
-/// Whether the experiment can be run in spite of it.
+/// Whether the experiment can be run despite the problem.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Weight {
-    /// It cannot.
+    /// It cannot be run.
     Error,
-    /// It can, but perhaps not as meant.
+    /// It can be run, but perhaps not as intended.
     Warning,
 }
 
-/// What sort of mistake it is: it decides what becomes of the problem.
+/// The kind of problem, which decides on its treatment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ProblemKind {
-    /// The file cannot be read as what it should be.
+    /// The file cannot be parsed.
     Syntax,
     /// An unknown section or key (a warning under [`crate::LoadOptions::allow_unknown`]).
     UnknownKey,
     /// A value of the wrong type, unit or size.
     Value,
-    /// A name that stands for nothing in the file, or for two things.
+    /// A name that refers to nothing in the file, or to two things.
     Reference,
-    /// What the file names is not on this system: a CPU, a program, memory.
+    /// Something named in the file that this system lacks: a CPU, a program, memory.
     NotHere,
-    /// Values that are right alone and wrong together, or something needed that is missing.
+    /// Values that are valid alone but not together, or a missing required item.
     Combination,
-    /// It could make the system unusable: done only with `--force`.
+    /// It could make the system unusable: only accepted with `--force`.
     NeedsForce,
 }
 
-/// One thing that is wrong. Its texts quote the file with every unprintable character escaped.
+/// One problem. Its texts quote the file with every unprintable character escaped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Error or warning.
     pub weight: Weight,
-    /// Which kind.
+    /// The kind.
     pub kind: ProblemKind,
-    /// Where; `None` where it is about the whole file.
+    /// The place; `None` if it concerns the whole file.
     pub span: Option<Span>,
-    /// What is wrong, in one sentence.
+    /// The error, in one sentence.
     pub message: String,
-    /// Other places that have to do with it, each with some words.
+    /// Related places, each with an explanation.
     pub related: Vec<(Span, String)>,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
 }
 
-/// Text that can hold quoted input, fit for a terminal.
+/// Text that can hold quoted input, safe for a terminal.
 fn safe(text: impl Into<String>) -> String {
     printable(&text.into()).into_owned()
 }
@@ -93,23 +93,23 @@ pub struct Problems {
     warnings: usize,
 }
 
-/// A problem as programs want it: see [`Problems::rows`].
+/// A problem for programs: see [`Problems::rows`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProblemRow {
     /// The file as the user named it, control characters escaped.
     pub file: String,
-    /// Line and column; `None` where it is about the whole file.
+    /// Line and column; `None` if it concerns the whole file.
     pub place: Option<Place>,
     /// Error or warning.
     pub weight: Weight,
-    /// What is wrong, control characters escaped.
+    /// The error, with control characters escaped.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
 }
 
 impl Problems {
-    /// No problem yet in this file.
+    /// The empty list of problems of this file.
     pub(crate) fn none(source: Arc<SourceText>) -> Problems {
         Problems { source, kept: Vec::new(), errors: 0, warnings: 0 }
     }
@@ -122,7 +122,7 @@ impl Problems {
             self.kept.push(problem);
         }
     }
-    /// Whether further problems are only counted: then no work need be put into their help.
+    /// Whether further problems are only counted: then their help need not be computed.
     pub(crate) fn is_full(&self) -> bool {
         self.kept.len() >= KEPT_PROBLEMS
     }
@@ -134,13 +134,13 @@ impl Problems {
         self.errors += lost_errors;
         self.warnings += unkept - lost_errors;
     }
-    /// Only those that `keep` accepts.
+    /// Keeps only the problems that `keep` accepts.
     pub(crate) fn filtered(self, keep: impl Fn(&Problem) -> bool) -> Problems {
         let mut some = Problems::none(self.source);
         self.kept.into_iter().filter(keep).for_each(|problem| some.push(problem));
         some
     }
-    /// Without their places.
+    /// Removes the places.
     pub(crate) fn placeless(mut self) -> Problems {
         self.kept
             .iter_mut()
@@ -151,19 +151,19 @@ impl Problems {
         self.kept.sort_by_key(|problem| problem.span.map(|span| span.start));
     }
 
-    /// The file that they are about.
+    /// The file of the problems.
     pub fn source(&self) -> &SourceText {
         &self.source
     }
-    /// Those that were kept (at most 1,000), in the order of their places.
+    /// The kept problems (at most 1,000), in the order of their places.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.kept.iter()
     }
-    /// How many errors there are, with those not kept.
+    /// The number of errors, including those not kept.
     pub fn errors(&self) -> usize {
         self.errors
     }
-    /// How many warnings there are, with those not kept.
+    /// The number of warnings, including those not kept.
     pub fn warnings(&self) -> usize {
         self.warnings
     }
@@ -171,8 +171,7 @@ impl Problems {
     pub fn is_empty(&self) -> bool {
         self.errors + self.warnings == 0
     }
-    /// Whether `--force` would let the experiment through: every error is a
-    /// [`ProblemKind::NeedsForce`].
+    /// Whether `--force` would accept the experiment: every error is a [`ProblemKind::NeedsForce`].
     pub fn force_suffices(&self) -> bool {
         let forceable =
             |p: &&Problem| p.weight == Weight::Error && p.kind == ProblemKind::NeedsForce;
@@ -189,7 +188,7 @@ impl fmt::Display for Weight {
     }
 }
 
-/// The rendering without colours.
+/// Formats without colours.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(false))

@@ -1,17 +1,17 @@
-//! Problems as a person reads them, and as an editor or a script does.
+//! Problems as text, for human readers, editors and scripts.
 
 use crate::escape::{pictured, printable};
 use crate::problem::{Problem, ProblemRow, Problems, SHOWN_PROBLEMS, Weight};
 use crate::text::{SourceText, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-/// Lines are shown as far as this many bytes beyond a place, and not at all when more than this
-/// come before it.
+/// The number of bytes of a line shown beyond a place; a line is not shown if more bytes than this
+/// come before the place.
 const LINE_SHOWN_BYTES: usize = 1_000;
 
 impl Problems {
-    /// The problems with their lines, as a good compiler shows them; at most [`SHOWN_PROBLEMS`],
-    /// then how many more there are.
+    /// The problems with their lines, in the style of compilers; at most [`SHOWN_PROBLEMS`], then
+    /// the number of the rest.
     pub fn render(&self, colored: bool) -> String {
         let renderer =
             if colored { Renderer::styled().hyperlink(false) } else { Renderer::plain() };
@@ -25,7 +25,7 @@ impl Problems {
         texts.iter().map(|text| format!("{text}\n")).collect::<Vec<_>>().join("\n")
     }
 
-    /// The kept problems as rows of a table, for JSON and the like.
+    /// The kept problems as rows of a table, for JSON and similar formats.
     pub fn rows(&self) -> impl Iterator<Item = ProblemRow> {
         let file = file_name(self.source());
         self.iter().map(move |problem| ProblemRow {
@@ -37,8 +37,7 @@ impl Problems {
         })
     }
 
-    /// One line a problem, `file:line:column: error: message; help`, as editors and compilers have
-    /// it.
+    /// One line per problem, `file:line:column: error: message; help`, the format of compilers.
     pub fn lines(&self) -> String {
         let line = |row: ProblemRow| {
             let place = row.place.map(|p| format!("{}:{}:", p.line, p.column)).unwrap_or_default();
@@ -72,7 +71,7 @@ fn group<'a>(source: &'a SourceText, problem: &'a Problem) -> Group<'a> {
     }
 }
 
-/// Adds the line of a place, marked. Of a span over several lines the first is shown.
+/// Adds the line of a place, marked. For a span over several lines, only the first.
 fn excerpt<'a>(
     group: Group<'a>,
     source: &'a SourceText,

@@ -1,5 +1,5 @@
-//! From an experiment to a plan: every default filled in, every name resolved, everything checked
-//! that can be before it runs.
+//! Resolves an experiment to a plan: fills in every default, resolves every name, and checks
+//! everything that can be checked before the run.
 
 mod cpus;
 mod entries;
@@ -31,7 +31,7 @@ pub(crate) use target::target;
 /// A plan, and its warnings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
-    /// What to run.
+    /// The plan to run.
     pub plan: Plan,
     /// Warnings, never errors.
     pub warnings: Problems,
@@ -40,8 +40,8 @@ pub struct Resolved {
 /// Fills in every default and checks the experiment against the system in `context`.
 ///
 /// # Errors
-/// Everything that keeps it from being run, at once, with the warnings. Where
-/// [`Problems::force_suffices`], the same with [`ResolveContext::force`] would be let through.
+/// All errors that prevent the run at once, with the warnings. If [`Problems::force_suffices`],
+/// [`ResolveContext::force`] would accept the experiment.
 pub fn resolve(experiment: &Experiment, context: &ResolveContext) -> Result<Resolved, Problems> {
     let mut problems = Problems::none(experiment.source.clone());
     experiment.warnings.iter().cloned().for_each(|warning| problems.push(warning));
@@ -52,7 +52,7 @@ pub fn resolve(experiment: &Experiment, context: &ResolveContext) -> Result<Reso
     if problems.errors() > 0 { Err(problems) } else { Ok(Resolved { plan, warnings: problems }) }
 }
 
-/// Works a plan out, noting what is wrong and going on with the nearest thing that makes sense.
+/// Works out a plan; on an error, notes it and continues with the nearest valid value.
 struct Resolver<'a> {
     experiment: &'a Experiment,
     context: &'a ResolveContext<'a>,
@@ -144,7 +144,7 @@ impl Resolver<'_> {
         value(&settings.output, format!("punctual-{name}-{}", self.context.stamp)).into()
     }
 
-    /// The file's name without its extension, made fit for a name.
+    /// The file's name without its extension, converted to a valid name.
     fn file_stem(&self) -> String {
         let stem = self
             .experiment
@@ -167,12 +167,12 @@ impl Resolver<'_> {
     }
 }
 
-/// What is set, or the default.
+/// The set value, or the default.
 fn value<T: Clone>(setting: &Setting<T>, default: T) -> T {
     setting.as_ref().map_or(default, |at| at.value.clone())
 }
 
-/// Where something is set, or the section that it would be in.
+/// The place of a setting, or the section that it would be in.
 fn place<T>(setting: &Setting<T>, section: Span) -> Span {
     setting.as_ref().map_or(section, |at| at.span)
 }

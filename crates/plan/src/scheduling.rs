@@ -1,4 +1,4 @@
-//! Threads of a plan: where, how and for how long each runs.
+//! Threads of a plan: the CPUs, scheduling and duration of each.
 
 use crate::words::Nice;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -6,14 +6,14 @@ use punctual_core::{CpuSet, Nanos, Policy, Priority};
 /// A measuring thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadPlan {
-    /// Its name, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has
-    /// one shared thread.
+    /// Its name, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own if it has a
+    /// single shared thread.
     pub name: String,
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
-    /// Its policy with what belongs to it.
+    /// Its policy with the parameters.
     pub scheduling: Scheduling,
-    /// Its first expiry comes this much later than that of a thread without.
+    /// The delay of its first expiry.
     pub start_offset: Nanos,
 }
 
@@ -39,14 +39,14 @@ pub enum Scheduling {
 pub struct DeadlineParameters {
     /// The budget in each period.
     pub runtime: Nanos,
-    /// By when, in each period, the budget is granted.
+    /// The time in each period by which the budget is granted.
     pub deadline: Nanos,
-    /// From one replenishment of the budget to the next.
+    /// The time between two replenishments of the budget.
     pub period: Nanos,
 }
 
 impl Scheduling {
-    /// The policy alone.
+    /// Only the policy.
     pub fn policy(self) -> Policy {
         match self {
             Scheduling::Fifo(_) => Policy::Fifo,
@@ -57,14 +57,14 @@ impl Scheduling {
             Scheduling::Deadline(_) => Policy::Deadline,
         }
     }
-    /// The fixed priority, where the policy has one.
+    /// The fixed priority, if the policy has one.
     pub fn priority(self) -> Option<Priority> {
         match self {
             Scheduling::Fifo(priority) | Scheduling::Rr(priority) => Some(priority),
             _ => None,
         }
     }
-    /// With another fixed priority, where the policy has one.
+    /// Replaces the fixed priority, if the policy has one.
     pub(crate) fn with_priority(self, priority: Priority) -> Scheduling {
         match self {
             Scheduling::Fifo(_) => Scheduling::Fifo(priority),
@@ -72,7 +72,7 @@ impl Scheduling {
             other => other,
         }
     }
-    /// The nice value, where the policy has one.
+    /// The nice value, if the policy has one.
     pub fn nice(self) -> Option<Nice> {
         match self {
             Scheduling::Other(nice) | Scheduling::Batch(nice) => Some(nice),
@@ -81,7 +81,7 @@ impl Scheduling {
     }
 }
 
-/// When a measuring thread ends.
+/// The end of a measuring thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
     /// After this time.
@@ -93,7 +93,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// How long that is at one sample a period, if it ends and that is known.
+    /// The duration at one sample per period, if it ends and that is known.
     pub fn time(self, period: Option<Nanos>) -> Option<Nanos> {
         match self {
             Length::Duration(duration) => Some(duration),

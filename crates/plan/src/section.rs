@@ -1,5 +1,5 @@
-//! Sections of an experiment file, each declared once: reading, writing, defaults, the tables of
-//! the man page and the schema for editors follow from the declaration.
+//! Sections of an experiment file, each declared once: parsing, writing, defaults, the tables of
+//! the man page and the schema for editors are derived from the declaration.
 
 use crate::form::{Key, ValueType};
 use crate::limits::MAX_SECTIONS;
@@ -8,15 +8,15 @@ use crate::parameter::Parameter;
 use crate::table::Table;
 use crate::text::{At, Setting, Span};
 
-/// What [`section`] makes of a declaration.
+/// The interface that [`section`] implements for a declaration.
 pub(crate) trait Section: Sized {
     /// Every key, in the order of the declaration.
     fn keys() -> Vec<Key>;
-    /// Reads the keys; the caller reports those that remain ([`Table::finish`]).
+    /// Reads the keys; the caller reports the remaining ones ([`Table::finish`]).
     fn read(notes: &mut Notes, t: &mut Table) -> Self;
     /// The keys that are set, with their values in TOML.
     fn entries(&self) -> Vec<(&'static str, String)>;
-    /// The keys that are set, with their values for people.
+    /// The keys that are set, with their values for display.
     fn facts(&self) -> Vec<(&'static str, String)>;
     /// The keys that are set, with their places.
     fn places(&self) -> Vec<(&'static str, Span)>;
@@ -40,14 +40,14 @@ pub(crate) trait Section: Sized {
 ///
 /// `key` is a value; `list` an array of strings, each with its place; `table` an inline table that
 /// is a section of its own, `sections` any number of those, and their FORM is their name in
-/// messages. DEFAULT is `= VALUE`, which also makes a method `NAME()` that returns what is set or
-/// this; words; `needed MESSAGE, HELP`; or nothing, where the text says it. What follows `beside`
-/// is read by the caller.
+/// messages. DEFAULT is `= VALUE`, which also declares a method `NAME()` that returns the set value
+/// or this one; words; `needed MESSAGE, HELP`; or nothing if the text describes it. The caller
+/// reads the fields that follow `beside`.
 ///
-/// A row that ends with `=> plan` goes to the plan as it stands: what follows `resolved` declares
-/// the plan's type, with those keys (a default makes a value of it, else it is an `Option`, and a
-/// list stays one) and with what resolving adds, which also has a struct of its own. The section
-/// then has a method `to_plan`, and the plan `to_spec`.
+/// A row that ends with `=> plan` is copied to the plan: `resolved` declares the plan's type, with
+/// those keys (plain if they have a default, else an `Option`; a list stays a list) and with the
+/// results of resolving, which also have a struct of their own. The section then has a method
+/// `to_plan`, and the plan `to_spec`.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
@@ -130,7 +130,7 @@ macro_rules! section {
     };
 }
 
-/// Makes the plan's type of a section: gathers the rows that go there as they stand.
+/// Declares the plan's type of a section: collects the rows that are copied unchanged.
 macro_rules! plan {
     ($name:ident [] $($rows:tt)*) => {};
     (
@@ -163,11 +163,11 @@ macro_rules! plan {
             $( $(#[doc = $more_doc])+ pub $more: $more_type, )*
         }
 
-        /// What resolving adds to the keys that go to the plan as they stand.
+        /// The results of resolving, besides the keys that are copied unchanged.
         pub(crate) struct $resolved { $( pub(crate) $more: $more_type, )* }
 
         impl $name {
-            /// The plan: each key as it is set, or its default, and what resolving adds.
+            /// The plan: each key as set, or its default, and the results of resolving.
             pub(crate) fn to_plan(&self, resolved: $resolved) -> $plan {
                 $plan {
                     $( $key: $crate::section::settle!($row self $key, $($default)*), )*
@@ -177,7 +177,7 @@ macro_rules! plan {
         }
 
         impl $plan {
-            /// The section that sets the keys that the plan has as they stand.
+            /// The section with the keys that were copied unchanged.
             pub(crate) fn to_spec(&self) -> $name {
                 $name {
                     $( $key: $crate::section::restore!($row self.$key, $($default)*), )*
@@ -263,7 +263,7 @@ macro_rules! default_value {
 
 macro_rules! or_default {
     ($key:ident, $type:ty, = $value:expr) => {
-        /// What is set, or the default.
+        /// The set value, or the default.
         pub(crate) fn $key(&self) -> $type {
             self.$key.as_ref().map_or_else(|| $value, |at| at.value.clone())
         }
@@ -307,7 +307,7 @@ macro_rules! write {
     (table $entries:ident, $key:expr, $setting:expr) => {
         $entries.extend($setting.as_ref().map(|table| ($key, $crate::section::inline(table))))
     };
-    // Sections follow the one that holds them.
+    // Sections are written after the one that contains them.
     (sections $entries:ident, $key:expr, $setting:expr) => {};
 }
 
@@ -356,12 +356,12 @@ pub(crate) fn list_of<T: Parameter>(setting: &Setting<Vec<At<T>>>) -> Option<Str
     Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
 }
 
-/// An array for people.
+/// An array for display.
 pub(crate) fn plain_list<T: Parameter>(items: &[At<T>]) -> String {
     items.iter().map(|at| at.value.clone()).collect::<Vec<T>>().plain()
 }
 
-/// An inline table for people.
+/// An inline table for display.
 pub(crate) fn plain_table(section: &impl Section) -> String {
     let facts = section.facts().into_iter().map(|(key, value)| format!("{key} {value}"));
     facts.collect::<Vec<_>>().join(", ")
@@ -388,7 +388,7 @@ pub(crate) fn read_all<S: Section>(
     tables.into_iter().map(|table| S::read_whole(notes, table)).collect()
 }
 
-/// At most this many sections of a kind: the bound on everything that is worked out of them.
+/// At most this many sections of a kind, which limits everything derived from them.
 pub(crate) fn bounded<'t, 'i>(
     notes: &mut Notes,
     mut tables: Vec<Table<'t, 'i>>,

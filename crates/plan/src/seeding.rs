@@ -1,19 +1,19 @@
-//! What a seed makes of a plan: the same work at other moments. Loads start a little later, timers
-//! too, and programs that draw random numbers are given the seed. All of it follows from the seed,
-//! so that a run in virtual time can be had again to the last digit.
+//! The effect of a seed on a plan: the same work at other moments. Loads and timers start slightly
+//! later, and programs that use random numbers get the seed. Everything is derived from the seed,
+//! so that a run in virtual time can be repeated exactly.
 
 use crate::limits::MAX_SEED_DELAY;
 use crate::plan::{LoadPlan, MeasurePlan, Plan, Workload};
 use punctual_core::Nanos;
 
-/// Stands in a load's arguments for the seed.
+/// The placeholder of the seed in a load's arguments.
 pub const SEED_MARK: &str = "{seed}";
-/// The variable of a load's environment that holds the seed.
+/// The variable in a load's environment that holds the seed.
 pub const SEED_VARIABLE: &str = "PUNCTUAL_SEED";
-/// What random choices are drawn from where an experiment has no seed.
+/// The source of random choices for an experiment without a seed.
 pub const DEFAULT_SEED: u64 = 1;
 
-/// What is drawn for: each has numbers of its own.
+/// The purpose of a random number: each has its own sequence.
 #[derive(Clone, Copy)]
 enum Stream {
     Loads = 1,
@@ -21,13 +21,13 @@ enum Stream {
 }
 
 impl Plan {
-    /// The seed, or the usual one.
+    /// The seed, or the default one.
     pub fn seed_or_default(&self) -> u64 {
         self.seed.unwrap_or(DEFAULT_SEED)
     }
 
-    /// The plan with its seed put to work; the same again where there is none, but for `{seed}` in
-    /// arguments, which is then 1.
+    /// The plan with its seed applied; without a seed it is unchanged, except that `{seed}` in
+    /// arguments becomes 1.
     pub fn seeded(&self) -> Plan {
         let mut plan = self.clone();
         let given = self.seed_or_default();
@@ -64,7 +64,7 @@ fn longest_shift(measure: &MeasurePlan) -> Nanos {
     }
 }
 
-/// stress-ng draws from its own seed, unless its command line gives it one.
+/// stress-ng uses its own seed, unless its command line sets one.
 fn seed_stress_ng(load: &mut LoadPlan, seed: u64) {
     let is_it = load.program.file_name().is_some_and(|name| name == "stress-ng");
     let has_one = load.argv.iter().any(|word| word == "--seed" || word.starts_with("--seed="));
@@ -73,7 +73,7 @@ fn seed_stress_ng(load: &mut LoadPlan, seed: u64) {
     }
 }
 
-/// From 0 to before `below`, evenly: a hash of what it is for.
+/// A uniform value from 0 to below `below`: a hash of its purpose.
 fn drawn(seed: u64, stream: Stream, phase: usize, place: usize, below: Nanos) -> Nanos {
     let parts = [stream as u64, phase as u64, place as u64];
     let hash = parts.into_iter().fold(mixed(seed), |hash, part| mixed(hash ^ part));
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn the_mixer_is_the_published_one() {
-        // The first outputs of SplitMix64 from state 1234567, as the reference implementation's
-        // test has them.
+        // The first outputs of SplitMix64 from state 1234567, as in the test of the reference
+        // implementation.
         assert_eq!(mixed(1_234_567), 6_457_827_717_110_365_317);
     }
 

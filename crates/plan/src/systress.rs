@@ -1,7 +1,6 @@
-//! Configuration files of systress, read as they are: see "SYSTRESS FILES" in
-//! punctual-experiment(5).
+//! Configuration files of systress, read unchanged: see "SYSTRESS FILES" in punctual-experiment(5).
 //!
-//! What systress leaves alone is left alone: every default of punctual that differs is set
+//! The behaviour of systress is kept: every default of punctual that differs is set explicitly.
 //! explicitly in what is read.
 
 mod properties;
@@ -27,8 +26,8 @@ use scan::{STANZAS, Stanza, stanzas};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Reads what can be read, with every problem found on the way. Only without an error is the
-/// experiment whole.
+/// Reads as much as possible and notes every problem. The experiment is complete only without
+/// errors.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
     let mut notes = Notes::new(source.clone(), options);
     let found = stanzas(&source.text, &mut notes);
@@ -222,7 +221,7 @@ fn scheduling(p: &mut Properties, notes: &mut Notes) -> (Setting<Policy>, Settin
     (policy, p.take(notes, "sched.priority", |v| number(v).and_then(values::priority)))
 }
 
-/// Which cgroup a task is in follows from its CPUs: `punctual run` puts it where they are.
+/// A task's cgroup is determined by its CPUs: `punctual run` puts it into the one that has them.
 fn cgroup(p: &mut Properties, notes: &mut Notes) {
     if let Some(named) = p.take(notes, "cgroup", values::path) {
         let message = "`cgroup` does not choose the cgroup: a task whose CPUs are a standing \
@@ -235,7 +234,7 @@ fn cgroup(p: &mut Properties, notes: &mut Notes) {
     }
 }
 
-/// What to do at the end of a program. Where the file says nothing, nothing is done.
+/// The action at the end of a program. Without a setting there is none.
 fn on_exit(
     p: &mut Properties,
     stanza: &Stanza,
@@ -263,7 +262,7 @@ fn all(text: &str) -> Read<bool> {
     }
 }
 
-/// A path; here `null` is a file like any other.
+/// A path; here `null` is an ordinary file name.
 fn file(text: &str) -> Read<Output> {
     let path = values::path(text)?;
     Ok(Output::File(if path == "null" { "./null".into() } else { path.into() }))

@@ -1,4 +1,4 @@
-//! Reading a TOML table key by key, so that every error of a file is found in one pass.
+//! Reads a TOML table key by key, so that one pass finds every error of a file.
 
 use crate::escape::clipped;
 use crate::notes::{Notes, Read, Wrong};
@@ -9,12 +9,12 @@ use toml::de::{DeTable, DeValue};
 /// A value with its place.
 pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// A table being read: it remembers which keys were read; the rest is unknown.
+/// A table being read: it records the keys that were read; the others are unknown.
 pub(crate) struct Table<'t, 'i> {
     entries: &'t DeTable<'i>,
     /// Its header, or the whole of an inline table.
     pub(crate) span: Span,
-    /// How messages call it: "`[[measure]]`".
+    /// Its name in messages: "`[[measure]]`".
     pub(crate) title: &'static str,
     asked: Vec<&'static str>,
 }
@@ -29,7 +29,7 @@ impl<'t, 'i> Table<'t, 'i> {
         self.entries.get(key)
     }
 
-    /// A setting, if it is there and right.
+    /// A setting, if it is present and valid.
     pub(crate) fn take<T>(
         &mut self,
         notes: &mut Notes,
@@ -47,7 +47,7 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
-    /// A setting that is a array of strings; those that are wrong are left out.
+    /// A setting that is an array of strings; invalid ones are omitted.
     pub(crate) fn take_list<T>(
         &mut self,
         notes: &mut Notes,
@@ -122,8 +122,7 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
-    /// Every key with its value, in the order of the file: for tables whose keys are the user's own
-    /// words.
+    /// Every key with its value, in the order of the file: for tables whose keys are user-defined.
     pub(crate) fn entries(&self) -> Vec<(&'t str, Span, &'t Value<'i>)> {
         let all = self
             .entries
@@ -134,17 +133,17 @@ impl<'t, 'i> Table<'t, 'i> {
         all
     }
 
-    /// The text of a key that was read already and could not be understood.
+    /// The text of a key that was read but not understood.
     pub(crate) fn text(&self, key: &str) -> Option<&'t str> {
         self.entries.get(key)?.get_ref().as_str()
     }
 
-    /// Whether the key is there, right or wrong.
+    /// Whether the key is present, valid or not.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// Every key that was not read is unknown.
+    /// Reports every key that was not read as unknown.
     pub(crate) fn finish(self, notes: &mut Notes) {
         for (key, _) in self.entries.iter() {
             let word: &str = key.get_ref();

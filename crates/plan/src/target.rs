@@ -1,4 +1,4 @@
-//! Where an experiment runs: `[target]` as written ([`TargetSpec`]) and as resolved
+//! The target of an experiment: `[target]` as written ([`TargetSpec`]) and as resolved
 //! ([`TargetPlan`]).
 
 use crate::form::{count, path_text, size, span, text, word};
@@ -28,14 +28,14 @@ impl Word for TargetKind {
 }
 word_parameter!(TargetKind);
 
-/// What makes the time of a virtual machine go on.
+/// The source of time in a virtual machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Acceleration {
     /// Time counted in guest instructions: deterministic, one CPU.
     VirtualTime,
-    /// Translated, in the host's time.
+    /// Translated code, in the host's time.
     Tcg,
-    /// Run by the host's processor.
+    /// Executed by the host's processor.
     Kvm,
 }
 
@@ -98,7 +98,7 @@ impl Word for Device {
 word_parameter!(Device);
 
 section! {
-    /// Where the experiment runs, as written: the keys of all kinds.
+    /// The target of the experiment, as written: the keys of all kinds.
     TargetSpec {
         /// This system, a virtual machine on it (QEMU), or another system that is reached by
         /// ssh(1).
@@ -161,7 +161,7 @@ section! {
     }
 }
 
-/// Where a plan runs.
+/// The target of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum TargetPlan {
     /// Here, in this process.
@@ -174,7 +174,7 @@ pub enum TargetPlan {
 }
 
 impl TargetPlan {
-    /// What `kind` of `[target]` says.
+    /// The `kind` of `[target]`.
     pub fn kind(&self) -> TargetKind {
         match self {
             TargetPlan::Host => TargetKind::Host,
@@ -187,9 +187,9 @@ impl TargetPlan {
 /// The kernel of a virtual machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KernelChoice {
-    /// A distribution's, by name: `6.1-rt`. Which names there are, the lab knows.
+    /// A distribution's kernel, by name: `6.1-rt`. The lab knows the valid names.
     Named(String),
-    /// By path.
+    /// A kernel by path.
     Image {
         /// The bzImage, Image or ELF file.
         image: PathBuf,
@@ -201,7 +201,7 @@ pub enum KernelChoice {
 /// A virtual machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VmPlan {
-    /// What boots.
+    /// The kernel to boot.
     pub kernel: KernelChoice,
     /// More words for the kernel's command line.
     pub cmdline: String,
@@ -209,17 +209,17 @@ pub struct VmPlan {
     pub cpus: u32,
     /// Memory; whole MiB.
     pub memory: ByteSize,
-    /// How its time goes on.
+    /// The source of its time.
     pub accel: Acceleration,
     /// Its processors.
     pub arch: Architecture,
     /// Its board, one of the architecture's.
     pub machine: Board,
-    /// What it has for workloads, each once, in order.
+    /// Its devices for workloads, each once, in order.
     pub devices: Vec<Device>,
     /// Kernel modules to load: a module, or its source file.
     pub drivers: Vec<PathBuf>,
-    /// How long it may run by the host's clock; `None`: what the estimated time suggests.
+    /// The limit of its run time by the host's clock; `None`: derived from the estimated time.
     pub timeout: Option<Nanos>,
     /// punctual for its architecture; `None`: the running one, or one that was built beside it.
     pub binary: Option<PathBuf>,
@@ -230,20 +230,20 @@ pub struct VmPlan {
 pub struct SshPlan {
     /// Its name or address; never empty, never beginning with `-`.
     pub host: String,
-    /// The user; `None`: what ssh takes.
+    /// The user; `None`: ssh's default.
     pub user: Option<String>,
-    /// The port; `None`: what ssh takes.
+    /// The port; `None`: ssh's default.
     pub port: Option<u16>,
-    /// The file of the private key; `None`: what ssh takes.
+    /// The file of the private key; `None`: ssh's default.
     pub identity: Option<PathBuf>,
-    /// The file of host keys; `None`: what ssh takes.
+    /// The file of host keys; `None`: ssh's default.
     pub known_hosts: Option<PathBuf>,
     /// punctual for its architecture; `None`: the running one.
     pub binary: Option<PathBuf>,
 }
 
 impl TargetSpec {
-    /// This, completed by `base`; only this where `base` is of another kind.
+    /// This, completed by `base`; only this if `base` is of another kind.
     pub(crate) fn over(self, base: &TargetSpec) -> TargetSpec {
         if self.kind.map(|at| at.value) != base.kind.map(|at| at.value) {
             return self;
@@ -256,7 +256,7 @@ impl TargetSpec {
 }
 
 impl TargetPlan {
-    /// The section that sets all of it; none for the host.
+    /// The section that sets all of it; `None` for the host.
     pub(crate) fn to_spec(&self) -> Option<TargetSpec> {
         let kind = set(self.kind());
         match self {

@@ -18,7 +18,7 @@ impl Span {
         Span { start, end }
     }
 
-    /// Where `part` stands in `whole`, which it must be a slice of; else the start.
+    /// The span of `part` in `whole`, which it must be a slice of; else the start.
     pub(crate) fn of(part: &str, whole: &str) -> Span {
         let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         if start > whole.len() { Span::default() } else { Span { start, end: start + part.len() } }
@@ -31,12 +31,12 @@ impl From<std::ops::Range<usize>> for Span {
     }
 }
 
-/// A value and where it was written.
+/// A value and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At<T> {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What.
+    /// The value.
     pub value: T,
 }
 
@@ -51,20 +51,20 @@ impl<T> At<T> {
     }
 }
 
-/// Something that a file may set: the value with its place, or nothing.
+/// An optional setting of a file: the value with its place, or nothing.
 pub type Setting<T> = Option<At<T>>;
 
-/// Each value of a list; none where it is not set.
+/// Each value of a list; empty if it is not set.
 pub(crate) fn each<T>(list: &Setting<Vec<At<T>>>) -> &[At<T>] {
     list.as_ref().map_or(&[], |at| &at.value)
 }
 
-/// A value that no file holds.
+/// A value that is in no file.
 pub(crate) fn set<T>(value: T) -> Setting<T> {
     Some(At::new(Span::default(), value))
 }
 
-/// A list that no file holds; nothing where it is empty.
+/// A list that is in no file; `None` if it is empty.
 pub(crate) fn list<T>(items: impl Iterator<Item = T>) -> Setting<Vec<At<T>>> {
     let items: Vec<At<T>> = items.map(|item| At::new(Span::default(), item)).collect();
     if items.is_empty() { None } else { set(items) }
@@ -84,16 +84,16 @@ pub enum SourceFormat {
 pub struct SourceText {
     /// The path as given, for messages.
     pub path: PathBuf,
-    /// The whole text; empty where the file could not be read as text at all.
+    /// The whole text; empty if the file could not be read as text.
     pub text: String,
 }
 
-/// A text as a TOML string, with whatever it holds escaped.
+/// A text as a TOML string, escaped.
 pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A place as people count: line and column from 1, the column in characters.
+/// A place for display: line and column from 1, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
     /// The line, from 1.
@@ -108,7 +108,7 @@ impl SourceText {
         Arc::new(SourceText { path: path.into(), text: text.into() })
     }
 
-    /// Line and column of a byte; past the end it is the end.
+    /// Line and column of a byte; the end for a byte beyond it.
     pub fn place(&self, offset: usize) -> Place {
         let line_start = self.line_start(offset);
         let line = self.text[..line_start].bytes().filter(|b| *b == b'\n').count() + 1;
@@ -116,7 +116,7 @@ impl SourceText {
         Place { line, column }
     }
 
-    /// The byte at which the line that holds `offset` starts.
+    /// The first byte of the line that holds `offset`.
     pub(crate) fn line_start(&self, offset: usize) -> usize {
         self.text[..self.floor(offset)].rfind('\n').map_or(0, |newline| newline + 1)
     }

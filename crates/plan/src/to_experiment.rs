@@ -1,4 +1,4 @@
-//! The inverse: the experiment that sets everything a plan holds. Read again, it resolves to the
+//! The inverse: the experiment that sets everything in a plan. Parsed again, it resolves to the
 //! same plan.
 
 use crate::experiment::{
@@ -56,7 +56,7 @@ impl Plan {
         });
         let occurrences: Vec<(&PhasePlan, &MeasurePlan)> =
             self.occurrences(&measure.name).collect();
-        // A length that is the phase's own everywhere is written there alone.
+        // A length that equals the phase's in every phase is written only there.
         let own = occurrences.iter().any(|(phase, here)| here.length != whole(phase));
         MeasureSpec {
             name: set(measure.name.clone()),
@@ -103,7 +103,7 @@ impl Plan {
             .filter_map(move |phase| in_phase(phase).map(|place| (phase, &phase.measures[place])))
     }
 
-    /// Each measure once, in an order that every phase agrees with: phases hold subsequences of the
+    /// Each measure once, in an order consistent with every phase: phases hold subsequences of the
     /// file's order.
     fn measures_in_order(&self) -> Vec<&MeasurePlan> {
         let mut rests: Vec<&[MeasurePlan]> =
@@ -133,14 +133,14 @@ impl Plan {
     }
 }
 
-/// Whether nothing stands before this measure in any phase that still has it.
+/// Whether this measure is the first of every phase that still has it.
 fn heads_all(measure: &MeasurePlan, rests: &[&[MeasurePlan]]) -> bool {
     rests
         .iter()
         .all(|rest| rest.iter().position(|other| other.name == measure.name).unwrap_or(0) == 0)
 }
 
-/// How long a measure takes that does not set it.
+/// The default length of a measure.
 fn whole(phase: &PhasePlan) -> Length {
     phase.duration.map_or(Length::UntilInterrupted, Length::Duration)
 }

@@ -9,7 +9,7 @@ use crate::words::Word;
 type Entries = Vec<(&'static str, String)>;
 
 impl Experiment {
-    /// The experiment in TOML, with what it sets and nothing else. Read again, it resolves to the
+    /// The experiment in TOML, with only the keys that it sets. Parsed again, it resolves to the
     /// same plan.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
@@ -32,15 +32,15 @@ impl Experiment {
 }
 
 impl Plan {
-    /// The plan as an experiment file with nothing left out. Read and resolved again for the same
-    /// system, it is the same plan.
+    /// The plan as a complete experiment file. Parsed and resolved again for the same system, it is
+    /// the same plan.
     pub fn to_toml(&self) -> String {
         self.to_experiment().to_toml()
     }
 }
 
-/// The keys of every measure with those of its kind: who measures, then what, then for how long and
-/// what becomes of it.
+/// The keys of every measure with those of its kind: who measures, then what, then how long, and
+/// the use of the results.
 fn measure(spec: &MeasureSpec) -> Entries {
     let mut entries = spec.entries();
     let names = entries.iter().take_while(|(key, _)| *key == "name").count();

@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub(crate) use target::short as short_target;
 use toml::de::DeTable;
 
-/// Reads what can be read, with every problem found on the way. Only without an error is the
-/// experiment whole.
+/// Reads as much as possible and notes every problem. The experiment is complete only without
+/// errors.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
     let mut notes = Notes::new(source.clone(), options);
     let (document, errors) = DeTable::parse_recoverable(&source.text);
@@ -65,8 +65,8 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     (experiment, without_consequences(notes.problems))
 }
 
-/// Without what follows from an error of syntax: from its line on values and headers are not what
-/// was meant, and what is missing may stand there.
+/// Removes consequences of a syntax error: from its line on, values and headers may be misread, and
+/// missing items may be present.
 fn without_consequences(problems: Problems) -> Problems {
     let syntax = problems.iter().filter(|problem| problem.kind == ProblemKind::Syntax);
     let Some(first) = syntax.filter_map(|problem| problem.span).map(|span| span.start).min() else {
@@ -83,7 +83,7 @@ fn without_consequences(problems: Problems) -> Problems {
     })
 }
 
-/// The parser's words, with the one message that its users stumble over made plain.
+/// The parser's message, with the most confusing one clarified.
 fn syntax_message(message: &str) -> String {
     match message {
         "duplicate key" => "this key is set twice".to_owned(),

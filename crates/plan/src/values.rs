@@ -1,4 +1,4 @@
-//! What single values mean, in every language of experiment files.
+//! The meaning of single values, in every language of experiment files.
 
 use crate::escape::{clipped, is_unprintable};
 use crate::limits::{
@@ -14,7 +14,7 @@ use punctual_core::{
     SeriesRequirement, Shape, ShapeError, Term,
 };
 
-/// A duration within bounds, both included.
+/// A duration within inclusive bounds.
 pub(crate) fn duration(text: &str, shortest: Nanos, longest: Nanos) -> Read<Nanos> {
     let span: Nanos = text
         .parse()
@@ -46,7 +46,7 @@ pub(crate) fn dma_latency(text: &str) -> Read<DmaLatency> {
     Ok(DmaLatency(Some(bound)))
 }
 
-/// What sh(1) runs.
+/// A command for sh(1).
 pub(crate) fn shell_command(text: &str) -> Read<String> {
     match text.trim().is_empty() || text.contains('\0') {
         true => Err(Wrong::new("this is not a command for sh(1)")
@@ -90,7 +90,7 @@ pub(crate) fn recorded_events(text: &str) -> Read<RecordedEvents> {
     }
 }
 
-/// How large a recording may get.
+/// The size limit of a recording.
 pub(crate) fn recording_size(text: &str) -> Read<ByteSize> {
     let size: ByteSize = text.parse().map_err(Wrong::new)?;
     let least = ByteSize(MIN_RECORDING);
@@ -101,7 +101,7 @@ pub(crate) fn recording_size(text: &str) -> Read<ByteSize> {
     }
 }
 
-/// The size of the buffer in which each CPU keeps its newest events.
+/// The size of the buffer of each CPU's newest events.
 pub(crate) fn buffer_size(text: &str) -> Read<ByteSize> {
     let size: ByteSize = text.parse().map_err(Wrong::new)?;
     let (least, most) = (ByteSize(MIN_BUFFER), ByteSize(MAX_BUFFER));
@@ -129,7 +129,7 @@ pub(crate) fn vm_memory(text: &str) -> Read<ByteSize> {
     }
 }
 
-/// Words for the kernel: one line of ASCII.
+/// Words of the kernel's command line: one line of ASCII.
 pub(crate) fn kernel_words(text: &str) -> Read<String> {
     if text.len() > MAX_CMDLINE_BYTES {
         return Err(Wrong::new(format!(
@@ -142,7 +142,7 @@ pub(crate) fn kernel_words(text: &str) -> Read<String> {
     }
 }
 
-/// A host or a user of ssh(1): nothing that it could take for an option or for two words.
+/// A host or user for ssh(1): nothing that ssh would read as an option or as two words.
 pub(crate) fn remote_name(text: &str) -> Read<String> {
     let wrong = |why: &str| {
         Err(Wrong::new(format!("`{}` cannot be a host or a user: {why}", clipped(text))))
@@ -161,7 +161,7 @@ pub(crate) fn remote_name(text: &str) -> Read<String> {
     }
 }
 
-/// How long an interval of a recording may take. Its endpoints are defined by the recording.
+/// The maximum length of an interval of a recording. The recording defines its endpoints.
 pub(crate) fn design_limit(text: &str) -> Read<String> {
     Limit::split(text).map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
 }
@@ -216,7 +216,7 @@ pub(crate) fn count(number: i64, least: u64, most: u64) -> Read<u64> {
     }
 }
 
-/// A name that can stand in a file name, a table and a terminal.
+/// A name that is valid in file names, tables and terminals.
 pub(crate) fn name(text: &str) -> Read<String> {
     let wrong = |why: &str| Err(Wrong::new(format!("`{}` cannot be a name: {why}", clipped(text))));
     if text.trim().is_empty() {
@@ -240,7 +240,7 @@ pub(crate) fn name(text: &str) -> Read<String> {
     Ok(text.to_owned())
 }
 
-/// A path that the kernel would take.
+/// A path that the kernel accepts.
 pub(crate) fn path(text: &str) -> Read<String> {
     if text.is_empty() {
         return Err(Wrong::new("a path cannot be empty"));
@@ -254,7 +254,7 @@ pub(crate) fn path(text: &str) -> Read<String> {
     Ok(text.to_owned())
 }
 
-/// Where a load's output goes: a path, or `null`.
+/// The destination of a load's output: a path, or `null`.
 pub(crate) fn output(text: &str) -> Read<Output> {
     match text {
         "null" => Ok(Output::Null),
@@ -262,17 +262,17 @@ pub(crate) fn output(text: &str) -> Read<Output> {
     }
 }
 
-/// A command line, split as a shell would, but with nothing expanded: `#`, `;`, `$`, `*` are
-/// characters like any other.
+/// A command line, split like a shell does, but without expansion: `#`, `;`, `$`, `*` are ordinary
+/// characters.
 pub(crate) fn command(text: &str) -> Read<Vec<String>> {
-    // shell_words takes ` #` for a comment and would drop the rest of the line in silence.
+    // shell_words treats ` #` as a comment and would silently drop the rest of the line.
     let stand_in = ('\u{e000}'..='\u{f8ff}').find(|c| !text.contains(*c)).unwrap_or('\u{f8ff}');
     let split = shell_words::split(&text.replace('#', &stand_in.to_string()));
     let words = split.map_err(|_| Wrong::new("a quote is never closed"))?;
     arguments(words.into_iter().map(|word| word.replace(stand_in, "#")).collect())
 }
 
-/// Arguments as the kernel would take them, the program first.
+/// Arguments that the kernel accepts, the program first.
 pub(crate) fn arguments(argv: Vec<String>) -> Read<Vec<String>> {
     match argv.first() {
         None => return Err(Wrong::new("a command needs a program")),
@@ -291,7 +291,7 @@ pub(crate) fn arguments(argv: Vec<String>) -> Read<Vec<String>> {
     Ok(argv)
 }
 
-/// Words for people, on one line.
+/// A remark on one line.
 pub(crate) fn remark(text: &str) -> Read<String> {
     if text.trim().is_empty() {
         return Err(Wrong::new("it is empty"));
@@ -310,7 +310,7 @@ pub(crate) fn term(text: &str) -> Read<Term> {
     text.parse().map_err(|why: ShapeError| Wrong::new(why.to_string()))
 }
 
-/// How figures of the run stand to one another.
+/// A relation between figures of the run.
 pub(crate) fn shape(text: &str) -> Read<String> {
     let read: Result<Shape, ShapeError> = text.parse();
     read.map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
@@ -322,7 +322,7 @@ pub(crate) fn requirement(text: &str) -> Read<Requirement> {
         .map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
 }
 
-/// A requirement, with the series that it is about where the measure is a program.
+/// A requirement; for a program, with the series that it applies to.
 pub(crate) fn series_requirement(text: &str) -> Read<SeriesRequirement> {
     text.parse()
         .map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
@@ -333,7 +333,7 @@ pub(crate) fn perf_event(text: &str) -> Read<PerfEvent> {
     text.parse().map_err(|why: punctual_core::perf_event::UnknownEvent| Wrong::new(why.to_string()))
 }
 
-/// A figure and by how much it may differ between two measurements.
+/// A figure and its allowed difference between two measurements.
 pub(crate) fn equivalence(text: &str) -> Read<Equivalence> {
     text.parse()
         .map_err(|why: punctual_core::equivalence::EquivalenceError| Wrong::new(why.to_string()))

@@ -1,4 +1,4 @@
-//! The words that experiment files are written in, beside those of [`punctual_core`].
+//! The words of experiment files, besides those of [`punctual_core`].
 
 use crate::escape::clipped;
 use punctual_core::cycle::CycleKind;
@@ -8,9 +8,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A closed list of words, each with its meaning. One table reads and writes them.
+/// A closed list of words, each with its meaning. One table serves parsing and writing.
 pub trait Word: Copy + PartialEq + 'static {
-    /// Every word; the first with a meaning is the one that is written.
+    /// Every word; the first one with a meaning is written.
     const WORDS: &'static [(&'static str, Self)];
 
     /// The word for this meaning.
@@ -56,7 +56,7 @@ impl FromStr for ByteSize {
     }
 }
 
-/// In the largest unit that holds it exactly; [`FromStr`] reads it back.
+/// Formats in the largest unit that is exact; [`FromStr`] parses it.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match SIZES[..3].iter().find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size)) {
@@ -66,12 +66,12 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// The CPUs that a file asks for.
+/// The CPUs that a file requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CpuChoice {
-    /// `all`: every CPU that is online.
+    /// `all`: every online CPU.
     All,
-    /// These alone: `0-2,4`.
+    /// Only these: `0-2,4`.
     Listed(CpuSet),
 }
 
@@ -84,20 +84,20 @@ pub enum RecordedEvents {
     Tracepoint(NamedTracepoint),
 }
 
-/// What /dev/cpu_dma_latency is held at; `None`: it is not touched (`leave`).
+/// The value held in /dev/cpu_dma_latency; `None`: it is not touched (`leave`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DmaLatency(pub Option<Nanos>);
 
-/// How the threads of a measure are put on its CPUs.
+/// The placement of a measure's threads on its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// One thread a CPU, pinned to it.
+    /// One thread per CPU, pinned to it.
     PerCpu,
     /// This many threads, each allowed on all the CPUs.
     Shared(u32),
 }
 
-/// How a timer thread waits for its next expiry.
+/// The way in which a timer thread waits for its next expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimerMethod {
     /// clock_nanosleep(2) with TIMER_ABSTIME.
@@ -122,12 +122,12 @@ impl Word for TimerMethod {
     ];
 }
 
-/// What to do when a load ends by itself.
+/// The action when a load ends by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OnExit {
     /// Start it again.
     Respawn,
-    /// Go on without it.
+    /// Continue without it.
     Ignore,
     /// End the run.
     Stop,
@@ -142,12 +142,12 @@ impl Word for OnExit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLine(pub Vec<String>);
 
-/// Where the output of a load goes.
+/// The destination of a load's output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
     /// To /dev/null.
     Null,
-    /// To a file, emptied first; relative to the current directory.
+    /// To a file, truncated first; relative to the current directory.
     File(PathBuf),
 }
 

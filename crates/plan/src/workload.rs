@@ -1,4 +1,4 @@
-//! Which kind of workload a measure is: the one place where all kinds stand together.
+//! The workload of a measure: the only place that lists all kinds.
 
 use crate::form::Key;
 use crate::kinds::{
@@ -13,8 +13,8 @@ use crate::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
-/// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks
-/// into them.
+/// Declares the enums of all kinds but the timer, which is resolved separately, and their
+/// accessors.
 macro_rules! kinds {
     ($( $kind:ident($spec:ident, $plan:ident) )*) => {
         /// The kind of a measure and the keys that only this kind has, as the file sets them.
@@ -28,10 +28,10 @@ macro_rules! kinds {
             )*
         }
 
-        /// What the threads of a measure do.
+        /// The work of a measure's threads.
         #[derive(Clone, PartialEq, Debug)]
         pub enum Workload {
-            /// What [`WorkloadKind::Timer`] times.
+            /// The timer of [`WorkloadKind::Timer`].
             Timer(TimerPlan),
             $(
                 #[doc = concat!("What [`WorkloadKind::", stringify!($kind), "`] times.")]
@@ -67,7 +67,7 @@ macro_rules! kinds {
                     $( WorkloadKind::$kind => WorkloadSpec::$kind($spec::read(notes, t)), )*
                 }
             }
-            /// As `kind` of the measure says.
+            /// The `kind` of the measure.
             pub fn kind(&self) -> WorkloadKind {
                 match self {
                     WorkloadSpec::Timer(_) => WorkloadKind::Timer,
@@ -81,7 +81,7 @@ macro_rules! kinds {
                     $( WorkloadSpec::$kind(spec) => spec.entries(), )*
                 }
             }
-            /// Looks at what does not go together.
+            /// Checks for contradictions.
             pub(crate) fn check(&self, plan: &Workload, problems: &mut ParameterProblems) {
                 match (self, plan) {
                     $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => {
@@ -90,7 +90,8 @@ macro_rules! kinds {
                     _ => {}
                 }
             }
-            /// With every default; those of a timer hang on its policy, which the caller knows.
+            /// Fills in every default; those of a timer depend on its policy, which the caller
+            /// knows.
             pub(crate) fn resolved(&self, timer: impl FnOnce(&TimerSpec) -> TimerPlan) -> Workload {
                 match self {
                     WorkloadSpec::Timer(spec) => Workload::Timer(timer(spec)),
@@ -100,21 +101,21 @@ macro_rules! kinds {
         }
 
         impl Workload {
-            /// As `kind` of the measure says.
+            /// The `kind` of the measure.
             pub fn kind(&self) -> WorkloadKind {
                 match self {
                     Workload::Timer(_) => WorkloadKind::Timer,
                     $( Workload::$kind(_) => WorkloadKind::$kind, )*
                 }
             }
-            /// As an experiment that sets everything.
+            /// The experiment that sets everything.
             pub(crate) fn spec(&self) -> WorkloadSpec {
                 match self {
                     Workload::Timer(plan) => WorkloadSpec::Timer(plan.spec()),
                     $( Workload::$kind(plan) => WorkloadSpec::$kind(plan.spec()), )*
                 }
             }
-            /// Every parameter of the kind by its key, for people.
+            /// Every parameter of the kind by its key, for display.
             pub fn facts(&self) -> Vec<(&'static str, String)> {
                 match self {
                     Workload::Timer(plan) => plan.facts(),
@@ -146,16 +147,16 @@ kinds! {
 }
 
 impl Workload {
-    /// The last part of the names of the series that each thread has; empty: one, called like the
+    /// The last parts of the names of each thread's series; empty: one series with the name of the
     /// thread.
     pub fn parts(&self) -> Vec<String> {
         self.of_kind().parts()
     }
-    /// The distance between two samples, where there is one.
+    /// The distance between two samples, if there is one.
     pub fn period(&self) -> Option<Nanos> {
         self.of_kind().period()
     }
-    /// Whether threads of ours measure: a program has its own, and entries are those of CPUs.
+    /// Whether threads of punctual measure: a program has its own, and entries are those of CPUs.
     pub fn has_threads(&self) -> bool {
         !matches!(self, Workload::Program(_) | Workload::Entries(_))
     }
@@ -163,11 +164,11 @@ impl Workload {
     pub fn spins(&self) -> bool {
         self.of_kind().spins()
     }
-    /// Where one of its threads runs that share these CPUs.
+    /// The CPUs of one of its threads that share these CPUs.
     pub(crate) fn cpus_of(&self, thread: usize, cpus: &CpuSet) -> CpuSet {
         self.of_kind().cpus_of(thread, cpus)
     }
-    /// The priority of one of its threads, where it has one of its own.
+    /// The priority of one of its threads, if it has its own.
     pub(crate) fn priority_of(&self, thread: usize) -> Option<Priority> {
         self.of_kind().priority_of(thread)
     }
@@ -183,7 +184,7 @@ impl Workload {
     pub(crate) fn histogram(&self) -> HistogramPlan {
         self.of_kind().histogram()
     }
-    /// The series of a thread, by their whole names.
+    /// The series of a thread, by their full names.
     pub fn series_of(&self, thread: &str) -> Vec<String> {
         match self.parts() {
             parts if parts.is_empty() => vec![thread.to_owned()],
@@ -193,11 +194,11 @@ impl Workload {
 }
 
 impl WorkloadKind {
-    /// Every kind, with one line on what it times.
+    /// Every kind, with its description in one line.
     pub fn titles() -> impl Iterator<Item = (&'static str, &'static str)> {
         WorkloadKind::WORDS.iter().map(|(word, kind)| (*word, kind.title()))
     }
-    /// What it times, in one line.
+    /// Its description, in one line.
     pub fn title(self) -> &'static str {
         match self {
             WorkloadKind::Timer => "from the expiry of a timer to the thread that waits for it",

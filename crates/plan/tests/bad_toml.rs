@@ -1,9 +1,9 @@
-//! Everything that is wrong in a TOML file gets an error with its place and a way out.
+//! Every error in a TOML file is reported with its place and a remedy.
 
 use crate::support;
 use crate::support::{context, plan};
 
-/// `; ` stands for the end of a line.
+/// `; ` is replaced by a line break.
 const TIMER: &str = "[[measure]]; kind = 'timer'";
 
 fn problems(toml: &str) -> String {
@@ -204,7 +204,7 @@ fn a_file_that_measures_nothing_is_refused() {
         "[[load]]; name = 'load'; command = 'x'; [[phase]]; duration = '1s'; loads = ['zzzz']",
     );
     assert!(lone.contains("there is no load called `zzzz`; known loads: load"), "{lone}");
-    // A kind like none hides no mistake in what every measure has.
+    // An unknown kind hides no error in the keys of every measure.
     let all =
         problems("[[measure]]; kind = 'xyz'; priority = 300; mode = 'x'; require = ['p99 <']");
     for start in ["2:8: error: `kind`", "3:12: error: `priority`", "5:12: error: `require`"] {

@@ -1,4 +1,5 @@
-//! Every experiment file in examples/ is read and resolved, and means the same written as TOML.
+//! Every experiment file in examples/ is parsed and resolved, and has the same meaning written as
+//! TOML.
 
 use punctual_core::CpuSet;
 use punctual_plan::lab::{is_lab, load_lab};
@@ -23,7 +24,7 @@ fn every_cell_is_resolved(path: &Path, bytes: &[u8]) {
         .unwrap_or_else(|problems| panic!("{problems}"));
     for cell in lab.cells().unwrap() {
         let text = cell.experiment(Some(1));
-        // The CPUs are those of the cell's virtual machine.
+        // The CPUs of the cell's virtual machine.
         let cpus: CpuSet = "0-3".parse().unwrap();
         let context = ResolveContext { online: cpus.clone(), present: cpus, ..context() };
         let resolved = load_and_resolve(

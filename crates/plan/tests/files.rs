@@ -1,4 +1,4 @@
-//! Files that are no experiment files at all, and how problems look to a person.
+//! Files that are no experiment files, and the display of problems.
 
 use crate::support::{context, resolved};
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, Weight, load, load_and_resolve};
@@ -196,7 +196,7 @@ command = \"no-such-program --fork 2\"
 
 #[test]
 fn what_could_be_wrong_only_because_of_another_error_is_not_reported() {
-    // The measure's own duration cannot be read: that the phase would then never end is no error of
+    // The measure's own duration is invalid: the endless phase that follows from it is no error of
     // the file.
     let toml = "[[measure]]\nkind = 'timer'\nduration = '1 secnd'\n[[phase]]\nname = \
                 'a'\n[[phase]]\nname = 'b'\n";
@@ -240,6 +240,6 @@ fn hostile_references_are_counted_quickly() {
         (0..1_000).map(|k| format!("[[load]]\nname = 'load{k}'\ncommand = 'x'\n")).collect();
     let list = "'laod',".repeat(100_000);
     let toml = format!("[[measure]]\nkind = 'timer'\n{loads}[[phase]]\nloads = [{list}]\n");
-    // Were the nearest name sought for each, it would take minutes.
+    // A search for the nearest name of each would take minutes.
     assert_eq!(resolved("test.toml", &toml).unwrap_err().errors(), 100_000);
 }

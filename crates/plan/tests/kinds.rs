@@ -1,5 +1,5 @@
-//! Kinds of workload: mistakes in their parameters are reported, every default is written out, and
-//! what is written is read back.
+//! Kinds of workload: errors in their parameters are reported, every default is written out, and
+//! the output can be parsed again.
 
 use crate::support::{plan, problems, resolved};
 use proptest::prelude::*;
@@ -177,7 +177,7 @@ fn every_default_is_written_out_and_described() {
     }
 }
 
-/// Settings of each kind, most of them right.
+/// Settings of each kind, most of them valid.
 fn settings(kind: &'static str) -> &'static [&'static str] {
     match kind {
         "syscall" => &[

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-plan --test pure manual::";
-/// Before and after the entries of some keys.
+/// The markers around the entries of some keys.
 const BEGIN: &str = ".\\\" keys: ";
 const END: &str = ".\\\" end of keys\n";
 
@@ -43,7 +43,7 @@ fn places() -> Vec<(String, Vec<Key>)> {
     places
 }
 
-/// The page with all entries made anew, and the keys that it documents.
+/// The page with all entries regenerated, and the keys that it documents.
 fn generated(page: &str) -> (String, BTreeSet<(String, &'static str)>) {
     let places = places();
     let (mut text, mut documented) = (String::new(), BTreeSet::new());
@@ -80,7 +80,7 @@ fn every_key_is_documented() {
     assert!(page == text, "the man page is out of date; regenerate it: {REGENERATE}");
 }
 
-/// Before and after the rows of the keys of lab files.
+/// The text before and after the rows of the keys of lab files.
 const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n[lab.schema.json]"];
 
 #[test]
@@ -100,7 +100,7 @@ fn every_key_of_labs_is_documented() {
     assert!(page == made, "docs/reference/lab.md is out of date; regenerate it: {REGENERATE}");
 }
 
-/// A file that leaves out all that can be left out, with every section.
+/// A file with every section that omits every optional key.
 const SPARSE: &str = "[experiment]\n[record]\n[explain]\n[partition]\ncpus = '2'\n[target]\n\
                       kind = 'vm'\nkernel = '6.1'\n[[measure]]\nkind = 'timer'\nsystress = {}\n\
                       cpus = '2'\nphases = ['phase-1']\n[[load]]\ncommand = 'x'\n[[phase]]\n\
@@ -120,14 +120,14 @@ fn stated_defaults_are_those_of_plans() {
         for key in section.keys {
             let stated = match &key.default {
                 DefaultValue::Value(value) => value,
-                // Some are stated in words that name the value.
+                // Some defaults are words that contain the value.
                 DefaultValue::Words(words) if words.starts_with('`') && words.ends_with("]`") => {
                     words.trim_matches('`')
                 }
                 _ => continue,
             };
             let stated: toml::Table = format!("value = {stated}").parse().unwrap();
-            // What a plan leaves out goes without saying, or belongs to another policy.
+            // Keys that a plan omits have an obvious value, or belong to another policy.
             if let Some(value) = written.get(key.name) {
                 assert_eq!(*value, stated["value"], "{name}: {}", key.name);
                 compared += 1;

@@ -1,5 +1,4 @@
-//! What experiments resolve to: defaults, names, CPUs, lengths, and the text of `punctual run
-//! --plan`.
+//! The plans of experiments: defaults, names, CPUs, lengths, and the text of `punctual run --plan`.
 
 use crate::support;
 use crate::support::plan;
@@ -336,7 +335,7 @@ fn a_measure_lasts_as_long_as_it_says_or_as_the_phase() {
 
 #[test]
 fn problems_of_a_plan_are_none_for_measures_in_other_phases() {
-    // 128 phases with one measure each: the bound on threads holds for each phase, not for all
+    // 128 phases with one measure each: the limit of threads holds for each phase, not for all
     // together.
     let mut toml = String::new();
     for k in 0..100 {
@@ -367,7 +366,7 @@ fn what_is_kept_to_explain_depends_on_what_is_measured() {
     assert!(timers_only("[explain]\n[[measure]]\nkind = 'timer'\n"));
     assert!(!timers_only("[explain]\nevents = ['sched']\n[[measure]]\nkind = 'timer'\n"));
     assert!(!timers_only("[explain]\n[[measure]]\nkind = 'timer'\n[[measure]]\nkind = 'mutex'\n"));
-    // Recording system calls would be in the way where they are what is measured.
+    // Recording system calls would disturb measurements of them.
     assert_eq!(
         events("[explain]\n[[measure]]\nkind = 'syscall'\n[[measure]]\nkind = 'mutex'\n"),
         "sched irq vectors softirq ipi hrtimer futex lock fault idle"

@@ -1,5 +1,4 @@
-//! A plan written as TOML and read again is the same plan; and no file at all makes the reader
-//! panic.
+//! A plan written as TOML and parsed again is the same plan; and no file makes the parser panic.
 
 use crate::support;
 use crate::support::{context, resolved};
@@ -190,7 +189,7 @@ fn experiment() -> impl Strategy<Value = String> {
         )
 }
 
-/// Words of both languages, so that random files get past the first line.
+/// Words of both languages, so that random files pass the first line.
 fn fragment() -> impl Strategy<Value = String> {
     let words = select(
         &[

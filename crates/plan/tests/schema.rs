@@ -1,5 +1,5 @@
-//! docs/experiment.schema.json and docs/lab.schema.json: what editors know of experiment and lab
-//! files, made of the declarations.
+//! docs/experiment.schema.json and docs/lab.schema.json: the schemas of experiment and lab files
+//! for editors, generated from the declarations.
 
 use punctual_plan::{DefaultValue, Key, SectionKeys, ValueType, Word, WorkloadKind, sections};
 use serde_json::{Map, Value, json};
@@ -11,12 +11,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Of experiments.
+/// The schema of experiments.
 fn schema() -> Value {
     schema_of("An experiment file of punctual: see punctual-experiment(5)", sections())
 }
 
-/// Of labs: an experiment, unless it is in a file of its own, and three sections more.
+/// The schema of labs: an experiment, unless it is in its own file, and three further sections.
 fn lab_schema() -> Value {
     let all = sections().into_iter().chain(punctual_plan::lab::sections());
     let mut schema = schema_of("A lab file of punctual: see docs/lab.md", all);
@@ -53,8 +53,8 @@ fn schema_of(title: &str, sections: impl IntoIterator<Item = SectionKeys>) -> Va
     })
 }
 
-/// One alternative for each kind: the keys of every measure, which stand among the definitions, and
-/// its own.
+/// One alternative for each kind: the keys of every measure, which are in the definitions, and its
+/// own.
 fn measure(common: &[Key], definitions: &mut Map<String, Value>) -> Value {
     definitions.extend(common.iter().map(|key| (key.name.to_owned(), property(key))));
     let kinds = WorkloadKind::WORDS.iter().map(|(word, kind)| {
@@ -142,7 +142,7 @@ fn the_schemas_are_up_to_date() {
     }
 }
 
-/// Why a value does not fit, by the words of the schema that this file uses.
+/// Why a value does not match, for the keywords of the schema that this file uses.
 fn misfit(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         let defined = root.pointer(name.trim_start_matches('#')).expect(name);
@@ -198,7 +198,7 @@ fn misfit(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<St
     if let Some(missing) = needed.into_iter().find(|key| !object.contains_key(*key)) {
         return Some(format!("{place}: {missing} is missing"));
     }
-    // Without a word on them any are taken.
+    // By default any are allowed.
     let others = schema.get("additionalProperties").unwrap_or(&Value::Bool(true));
     object.iter().find_map(|(key, value)| {
         let known = schema.get("properties").and_then(|all| all.get(key));

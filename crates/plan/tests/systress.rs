@@ -1,4 +1,4 @@
-//! Configuration files of systress: what they mean, and what is wrong in them.
+//! Configuration files of systress: their meaning, and their errors.
 
 use crate::support::{cfg_problems, context, resolved};
 use punctual_core::{Nanos, Policy};

@@ -1,4 +1,4 @@
-//! `[target]`: what it resolves to, what is wrong with it, and its short form on the command line.
+//! `[target]`: its plan, its errors, and its short form on the command line.
 
 use crate::support::{plan, problems};
 use punctual_plan::{LoadOptions, TargetPlan, target};

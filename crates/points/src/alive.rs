@@ -1,14 +1,14 @@
-//! Whether a file's process still runs, and still the program that made the file.
+//! Whether a file's process still runs the program that made the file.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 
-/// The PID namespace of this process; 0 where it cannot be read.
+/// The PID namespace of this process; 0 if it cannot be read.
 pub fn namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
 
-/// The effective user of a process or thread; none where nothing has this number, or it cannot be
+/// The effective user of a process or thread; `None` if nothing has this number, or it cannot be
 /// read.
 pub fn owner(number: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{number}/status")).ok()?;
@@ -17,20 +17,20 @@ pub fn owner(number: u32) -> Option<u32> {
     users.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether the process that began at `start` (field 22 of /proc/PID/stat) under this number runs
-/// and has a file of this name mapped. If that is unknown, the answer is yes: its file stays.
+/// Whether the process that began at `start` (field 22 of /proc/PID/stat) with this number runs and
+/// has a file of this name mapped. If that is unknown, the answer is yes: its file stays.
 pub fn holds(pid: u32, start: u64, name: &[u8]) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
     let Some((state, began)) = state_and_start(&stat) else { return true };
     if start != 0 && began != start {
         return false;
     }
-    // The leader of threads that run is a zombie too, if it ended before them.
+    // A thread group leader that ended before its threads is a zombie, too.
     let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count);
     if matches!(state, b'Z' | b'X') && threads() <= 1 {
         return false;
     }
-    // execve(2) leaves number and start time, and takes the mappings.
+    // execve(2) keeps number and start time, but drops the mappings.
     match std::fs::File::open(format!("/proc/{pid}/maps")) {
         Ok(maps) => mapped(BufReader::new(maps), name).unwrap_or(true),
         Err(_) => true,

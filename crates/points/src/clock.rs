@@ -1,47 +1,47 @@
-//! From the processor's counter to CLOCK_MONOTONIC.
+//! Converts the processor's counter to CLOCK_MONOTONIC.
 //!
-//! The kernel steers CLOCK_MONOTONIC: its rate against the counter changes by parts per million,
-//! now and then. So both are read together all the time ([`pair`]), and an instant is converted by
-//! the two pairs around it. Between two pairs that are exact, the line through them is off by at
-//! most the deviation of the rate from its mean times the distance to the nearer pair. The
-//! deviation is taken from how the rate differs between neighbouring segments: that bounds it if
-//! the rate changes at most once in three segments, and 300 ms is less than any NTP client waits
-//! between two corrections. Where there is no neighbour, it is what the kernel may do at most.
+//! The kernel steers CLOCK_MONOTONIC: from time to time its rate relative to the counter changes by
+//! parts per million. So both are read together continuously ([`pair`]), and an instant is
+//! converted by the two pairs around it. Between two exact pairs, the line through them is off by
+//! at most the deviation of the rate from its mean times the distance to the nearer pair. The
+//! deviation is estimated from the difference of rates between neighbouring segments: this bounds
+//! it if the rate changes at most once in three segments, and any NTP client waits longer than 300
+//! ms between two corrections. Without a neighbour, it is the kernel's maximum.
 
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_testpoint::counter::{self, Pair};
 
-/// Pairs closer together than this replace one another: 100 ms.
+/// The minimum distance of pairs; closer ones replace one another: 100 ms.
 const SPACING: i64 = 100_000_000;
 /// Pairs kept. Points are converted within seconds; only those of a writer that was stopped
 /// meanwhile need old ones.
 const KEPT: usize = 8_192;
-/// What adjtimex(2) allows at most: 500 ppm.
+/// The maximum that adjtimex(2) allows: 500 ppm.
 const MOST_STEERED: f64 = 500e-6;
 /// The kernel dithers the rate by one unit of its multiplier (timekeeping_adjust() in
 /// kernel/time/timekeeping.c): well below this.
 const DITHER: f64 = 0.25e-6;
 
-/// Pairs of readings, in the order of time.
+/// Pairs of readings, in time order.
 #[derive(Clone, Debug)]
 pub struct Clock {
     pairs: Vec<Pair>,
 }
 
-/// Between two pairs.
+/// The time between two pairs.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     from: u64,
     to: u64,
     began: i64,
-    /// ns a tick.
+    /// ns per tick.
     rate: f64,
-    /// How far an instant of this segment may be off.
+    /// The maximum error of an instant in this segment.
     pub error: Nanos,
 }
 
 impl Segment {
-    /// The instant, if the counter stood within this segment then.
+    /// The instant, if the counter's value lies within this segment.
     #[inline]
     pub fn convert(&self, ticks: u64) -> Option<MonotonicNs> {
         (self.from <= ticks && ticks <= self.to)
@@ -58,18 +58,19 @@ impl Clock {
         Clock { pairs: vec![pair] }
     }
 
-    /// Reads both clocks again: what the counter says now is the end of what can be converted.
+    /// Reads both clocks again: the new value of the counter is the end of the convertible range.
     pub fn read(&mut self) {
         self.add(counter::pair());
     }
 
-    /// Adds a pair that is later than all before.
+    /// Adds a pair that is later than all earlier ones.
     pub fn add(&mut self, pair: Pair) {
         let last = self.pairs[self.pairs.len() - 1];
         if pair.ticks <= last.ticks {
             return;
         }
-        // The newest stands for now; it stays only if it is far enough from the one before.
+        // The newest pair represents the present; it is kept only if it is far enough from the
+        // previous one.
         if self.pairs.len() > 1
             && last.monotonic - self.pairs[self.pairs.len() - 2].monotonic < SPACING
         {
@@ -94,7 +95,8 @@ impl Clock {
         self.pairs[self.pairs.len() - 1]
     }
 
-    /// The segment that holds this reading of the counter; `None` outside of what the pairs cover.
+    /// The segment that holds this reading of the counter; `None` outside of the range of the
+    /// pairs.
     pub fn segment(&self, ticks: u64) -> Option<Segment> {
         let (first, last) = self.covers();
         if ticks < first || ticks > last || self.pairs.len() < 2 {
@@ -111,8 +113,8 @@ impl Clock {
             rate(place + 1).map(differs),
         ) {
             (Some(before), Some(after)) => before.max(after),
-            // If the rate changes near the end that has a neighbour, the difference is nearly all
-            // of the change; if near the other, it is little of it.
+            // If the rate changes near the end that has a neighbour, the difference is nearly the
+            // whole change; if it changes near the other end, the difference is a small part of it.
             (Some(one), None) | (None, Some(one)) => 2.0 * one,
             (None, None) => MOST_STEERED,
         };
@@ -129,15 +131,15 @@ impl Clock {
         })
     }
 
-    /// ns a tick between this pair and the next.
+    /// ns per tick between this pair and the next.
     fn rate(&self, place: usize) -> Option<f64> {
         let (a, b) = (self.pairs.get(place)?, self.pairs.get(place + 1)?);
         Some((b.monotonic - a.monotonic) as f64 / (b.ticks - a.ticks) as f64)
     }
 
-    /// This clock begun earlier, by the pair that a process left when it began. `None` if that pair
-    /// cannot be one of this machine's since it was started: the process lies, or its file
-    /// comes from elsewhere.
+    /// This clock extended back to the pair that a process stored at its beginning. `None` if that
+    /// pair is impossible on this machine since its start: the process lies, or its file is
+    /// foreign.
     pub fn since(&self, birth: Pair) -> Option<Clock> {
         let first = self.first();
         if birth.ticks > self.covers().1 {
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A counter of 2.6 GHz against a clock that is steered by other `ppm` every 500 ms.
+    /// A counter of 2.6 GHz and a clock that is steered by another `ppm` every 500 ms.
     fn steered(ppm: &[i64]) -> (Clock, impl Fn(u64) -> f64) {
         let step = 1_300_000_000_u64;
         let mut pairs = vec![(1_000_u64, 5e9_f64)];
@@ -237,7 +239,7 @@ mod tests {
             let segment = clock.segment(reading.ticks).expect("read in between");
             let off =
                 (segment.convert(reading.ticks).expect("in it").ns() - reading.monotonic).abs();
-            // A virtual machine may be stopped within a reading; then the reading says so.
+            // A virtual machine may be stopped within a reading; then the reading's error shows it.
             assert!(
                 off <= segment.error.ns() + reading.error as i64 + 1,
                 "off by {off} ns, error {:?}",

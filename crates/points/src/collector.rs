@@ -1,4 +1,4 @@
-//! All applications at once.
+//! Collects from all applications at once.
 
 use crate::alive;
 use crate::clock::Clock;
@@ -18,21 +18,21 @@ use std::mem::offset_of;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often new applications are looked for. They record from their start; this only keeps their
-/// rings from filling.
+/// The interval of searches for new applications. They record from their start; this only keeps
+/// their rings from filling.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often to check whether applications live.
+/// The interval of checks whether applications live.
 const ALIVE_EVERY: Duration = Duration::from_millis(250);
-/// How long the last points of threads that are just writing them are waited for at the end.
+/// The time to wait at the end for points that threads are just writing.
 const LAST_POINTS: Duration = Duration::from_millis(50);
 const PROCESSES: usize = 1_024;
-/// Files that are remembered before those that are gone are forgotten.
+/// Files that are remembered until vanished ones are forgotten.
 const KNOWN_MAX: usize = 2 * FILES_MAX;
 
-/// What is collected.
+/// The scope of a collection.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `None`: the usual ones, whichever there are.
+    /// `None`: all usual ones that exist.
     directories: Option<Vec<PathBuf>>,
     pids: Vec<u32>,
     record: bool,
@@ -40,27 +40,27 @@ pub struct Options {
 }
 
 impl Options {
-    /// What running applications pass from now on, and those that start meanwhile from their first
-    /// point on. Files of applications that end meanwhile are read and removed.
+    /// Records points that running applications pass from now on, and all points of those that
+    /// start meanwhile. Files of applications that end meanwhile are read and removed.
     pub fn record() -> Options {
         Options { directories: None, pids: Vec::new(), record: true, remove: true }
     }
-    /// What applications left that are dead, and what flight recorders of running ones hold.
-    /// Nothing is switched on. Files stay; see [`Options::remove`].
+    /// Reads the files of dead applications, and the flight recorders of running ones. Enables no
+    /// recording. Files stay; see [`Options::remove`].
     pub fn harvest() -> Options {
         Options { record: false, remove: false, ..Options::record() }
     }
-    /// Whether files of dead applications are removed after they were read.
+    /// Whether files of dead applications are removed after reading.
     pub fn remove(mut self, remove: bool) -> Options {
         self.remove = remove;
         self
     }
-    /// In this directory only (`PUNCTUAL_POINTS_DIR` of the applications).
+    /// Limits it to this directory (`PUNCTUAL_POINTS_DIR` of the applications).
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Options {
         self.directories = Some(vec![directory.into()]);
         self
     }
-    /// Of these processes only; empty: of all.
+    /// Limits it to these processes; empty: all.
     pub fn only(mut self, pids: &[u32]) -> Options {
         self.pids = pids.to_vec();
         self
@@ -70,7 +70,7 @@ impl Options {
 /// Why collecting cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is one already.
+    /// Another collector is running.
     #[error("another punctual collects test points in {}: end it first", .0.display())]
     Busy(PathBuf),
     /// The directory cannot be used.
@@ -78,26 +78,26 @@ pub enum StartError {
     Directory(PathBuf, String),
 }
 
-/// How a round of reading went.
+/// The result of a round of reading.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Poll {
     pub points: u64,
-    /// How full the fullest ring was, from 0 to 1. At 1 points are dropped: read more often.
+    /// The fill level of the fullest ring, from 0 to 1. At 1 points are dropped: read more often.
     pub fullest: f64,
-    /// Applications that are being read.
+    /// The number of applications being read.
     pub processes: usize,
 }
 
-/// What was collected.
+/// The result of a collection.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Collected {
-    /// Each thread's ring, in the order of the numbers that the sink was given.
+    /// Each thread's ring, in the order of the numbers passed to the sink.
     pub sources: Vec<PointSource>,
-    /// The names of points; a `PointId` is a place in here.
+    /// The names of points; a `PointId` is an index.
     pub names: Vec<String>,
-    /// How far an instant may be off CLOCK_MONOTONIC; `None` without points.
+    /// The maximum difference of an instant from CLOCK_MONOTONIC; `None` without points.
     pub clock_error: Option<Nanos>,
-    /// What could not be read, and why.
+    /// Errors while reading, with the reasons.
     pub findings: Vec<Finding>,
 }
 
@@ -107,10 +107,10 @@ struct Application {
     file: File,
     process: Process,
     begin: Begin,
-    /// When it was last checked whether it lives.
+    /// The time of the last check whether it lives.
     checked_alive: Option<Instant>,
     dead: bool,
-    /// Nothing more is to be read: dead and read to the end, or unreadable.
+    /// Nothing is left to read: dead and read to the end, or unreadable.
     done: bool,
 }
 
@@ -119,25 +119,25 @@ pub struct Collector {
     options: Options,
     directories: Vec<Directory>,
     applications: Vec<Application>,
-    /// Files that were seen: read, refused, or not wanted.
+    /// Files already seen: read, refused, or not requested.
     known: HashSet<(usize, Vec<u8>)>,
     all: Gathered,
     scanned: Instant,
-    /// When directories were last searched, and those that cannot be used.
+    /// The time of the last search, and the unusable directories.
     opened: Instant,
     closed: HashSet<PathBuf>,
     namespace: u64,
     finished: bool,
 }
 
-/// What takes the events: a source's number, and what it gave next, nearly in the order of time.
+/// Receives the events: a source's number, and its next events, approximately in time order.
 pub type Sink<'a> = dyn FnMut(usize, &[Event]) + 'a;
 
 impl Collector {
-    /// Finds the applications, and switches recording on if that is wanted.
+    /// Finds the applications, and enables recording if requested.
     pub fn start(options: Options) -> Result<Collector, StartError> {
         let mut all = Gathered::new(Clock::start());
-        // The rate of the clock is taken from pairs; these two are for the very first points.
+        // Pairs determine the rate of the clock; these two are for the very first points.
         std::thread::sleep(Duration::from_millis(1));
         all.clock.read();
         let mut collector = Collector {
@@ -156,8 +156,8 @@ impl Collector {
         Ok(collector)
     }
 
-    /// Opens those directories that are there and were not before: an application makes its user's
-    /// when it is the first one there.
+    /// Opens directories that have appeared: the first application of a user creates the user's
+    /// directory.
     fn open_directories(&mut self, first: bool) -> Result<(), StartError> {
         self.opened = Instant::now();
         let paths = self.options.directories.clone().unwrap_or_else(usual);
@@ -173,7 +173,7 @@ impl Collector {
                     self.directories.push(directory);
                     self.scan_directory(self.directories.len() - 1, true);
                 }
-                // The user's own directory has to work; failures of others are reported.
+                // The user's own directory must work; failures of others are reported.
                 Err(Closed::Busy) if first && place == 0 => return Err(StartError::Busy(path)),
                 Err(error) if first && place == 0 => {
                     return Err(StartError::Directory(path, error.to_string()));
@@ -187,7 +187,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Reads what came since the last time. To be called every few milliseconds.
+    /// Reads new points. Must be called every few milliseconds.
     pub fn poll(&mut self, sink: &mut Sink) -> Poll {
         if self.scanned.elapsed() >= SCAN_EVERY {
             self.scan();
@@ -195,7 +195,7 @@ impl Collector {
         self.round(Torn::Wait, sink).0
     }
 
-    /// What the threads gave so far.
+    /// The data of the threads so far.
     pub fn sources(&self) -> &[PointSource] {
         &self.all.sources
     }
@@ -205,19 +205,19 @@ impl Collector {
         self.all.points.names()
     }
 
-    /// Switches recording off and reads the rest.
+    /// Disables recording and reads the rest.
     pub fn finish(mut self, sink: &mut Sink) -> Collected {
         self.scan();
         self.switch_off();
         let deadline = Instant::now() + LAST_POINTS;
         let mut torn = Torn::Wait;
         loop {
-            // Whoever saw that recording is on writes its point within this time, unless it is
-            // preempted just there.
+            // A thread that saw recording enabled writes its point within this time, unless it is
+            // preempted there.
             std::thread::sleep(Duration::from_millis(1));
             self.applications.iter_mut().for_each(|application| application.checked_alive = None);
-            // A flight recorder that runs on is read once: its second reading would begin behind a
-            // gap.
+            // A flight recorder that continues is read only once: a second reading would begin
+            // after a gap.
             if self.round(torn, sink).1 || torn == Torn::Count {
                 break;
             }
@@ -234,14 +234,14 @@ impl Collector {
         }
     }
 
-    /// Looks at all rings, then at the clock, then reads up to where the rings were: so the clock
-    /// covers every point. Whether all of it could be read.
+    /// Reads the state of all rings, then the clock, then the points up to that state: so the clock
+    /// covers every point. Returns whether everything could be read.
     fn round(&mut self, torn: Torn, sink: &mut Sink) -> (Poll, bool) {
         let before = self.all.count;
         let mut fullest = 0.0_f64;
         let mut looks: Vec<Option<Look>> = Vec::with_capacity(self.applications.len());
         for application in &mut self.applications {
-            // Whoever is dead now has written all that it ever will.
+            // A process that is dead by now writes no more.
             if application.checked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
                 application.checked_alive = Some(Instant::now());
                 application.dead = application.is_dead(self.namespace);
@@ -268,8 +268,8 @@ impl Collector {
             whole &= read;
             if application.dead && read {
                 application.done = true;
-                // A process that executes a program with points goes on under the same number, and
-                // finds the name free again.
+                // A process that executes another program with points keeps its number, and finds
+                // the name unused again.
                 if self.options.remove
                     && self.directories[application.directory].remove(&application.name)
                 {
@@ -284,19 +284,19 @@ impl Collector {
         )
     }
 
-    /// Takes up applications that it does not know yet.
+    /// Adds new applications.
     fn scan(&mut self) {
         self.scanned = Instant::now();
         for place in 0..self.directories.len() {
             self.scan_directory(place, false);
         }
         if self.opened.elapsed() >= ALIVE_EVERY {
-            // Only the first time is a directory that cannot be used an error.
+            // An unusable directory is an error only the first time.
             let _ = self.open_directories(false);
         }
     }
 
-    /// `first`: what is there now was there before this collector.
+    /// `first`: files present now existed before this collector.
     fn scan_directory(&mut self, place: usize, first: bool) {
         let names = match self.directories[place].names() {
             Ok(names) => names,
@@ -317,7 +317,7 @@ impl Collector {
         }
     }
 
-    /// Whether another application of this directory's user is taken up.
+    /// Whether another application of this directory's user may be added.
     fn has_room(&mut self, place: usize) -> bool {
         let own = self.applications.iter().filter(|application| application.directory == place);
         let directory = &self.directories[place];
@@ -357,7 +357,7 @@ impl Collector {
                 if !self.options.pids.is_empty()
                     && !self.options.pids.contains(&application.process.header.pid)
                 {
-                    // It records because this collector has the lock.
+                    // It records because this collector holds the lock.
                     if self.options.record && !first && state.requested == 0 {
                         let _ = application.set(0, state.mode);
                     }
@@ -382,8 +382,8 @@ impl Collector {
         } else if first {
             application.begin = if state.requested == STREAM { Begin::Unread } else { Begin::Now };
             application.process.forgive_ringless(state);
-            // A look that reads nothing, so that "now" is now, and flight recorders become streams
-            // before they are switched on.
+            // A look without reading, so that the beginning is the present, and flight recorders
+            // become streams before they are enabled.
             let look = application.process.look(&application.file);
             if let (Ok(look), Begin::Now) = (look, application.begin) {
                 let how = How { torn: Torn::Wait, claim: true, begin: Begin::Now };
@@ -407,7 +407,7 @@ impl Collector {
         self.applications.push(application);
     }
 
-    /// Recording goes back to what the applications asked for themselves.
+    /// Restores the recording state that the applications requested themselves.
     fn switch_off(&mut self) {
         if !self.options.record || self.finished {
             return;
@@ -416,14 +416,14 @@ impl Collector {
         for application in &mut self.applications {
             if let Ok(state) = State::read(&application.file) {
                 let recording = u32::from(matches!(state.requested, STREAM | FLIGHT));
-                // A file that cannot be written any more has no writer either.
+                // A file that can no longer be written has no writer either.
                 let _ = application
                     .set(recording, if recording == 1 { state.requested } else { STREAM });
             }
         }
     }
 
-    /// Streams become flight recorders again where they were.
+    /// Turns streams back into flight recorders if they were ones.
     fn give_back(&mut self) {
         for application in self.applications.iter().filter(|_| self.options.record) {
             if State::read(&application.file).is_ok_and(|state| state.requested == FLIGHT) {
@@ -441,7 +441,7 @@ impl Drop for Collector {
 }
 
 impl Application {
-    /// Switches recording. The mode first: threads that get their ring meanwhile go by it.
+    /// Switches recording. The mode first: threads that get their ring meanwhile use it.
     fn set(&self, recording: u32, mode: u32) -> io::Result<()> {
         self.file.write(offset_of!(Control, mode) as u64, &mode.to_ne_bytes())?;
         self.file.write(offset_of!(Control, recording) as u64, &recording.to_ne_bytes())
@@ -450,7 +450,8 @@ impl Application {
     fn is_dead(&self, namespace: u64) -> bool {
         let header = &self.process.header;
         if header.namespace != namespace {
-            // Its number means another process here. That it ended in order it says itself.
+            // Its number belongs to another process here. The file itself shows whether it ended in
+            // order.
             return State::read(&self.file).is_ok_and(|state| state.ended);
         }
         !alive::holds(header.pid, header.start_time, &self.name)

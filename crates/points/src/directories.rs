@@ -1,4 +1,4 @@
-//! Where applications' files are, and which of them may be trusted to be files at all.
+//! The directories of applications' files, and which of them can be trusted as files.
 
 use crate::quota::Stranger;
 use punctual_testpoint::layout::{COLLECTOR, SUFFIX};
@@ -10,13 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of files read of one directory: more than processes use points.
+/// Maximum number of files read in one directory: more than there are processes with points.
 pub const FILES_MAX: usize = 4_096;
 /// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that
-/// users mount themselves.
+/// users can mount themselves.
 const FUSE: u64 = 0x6573_5546;
 
-/// Directories that this user's and, for root, every user's applications use.
+/// The directories of this user's applications and, for root, of every user's.
 pub fn usual() -> Vec<PathBuf> {
     let user = geteuid();
     if let Some(chosen) =
@@ -61,11 +61,11 @@ pub enum Closed {
 }
 
 impl Directory {
-    /// Opens a directory, made if it is this user's and missing; `None` if it is another's and
+    /// Opens a directory, created if it is this user's and missing; `None` if it is another's and
     /// missing. With the lock, applications that start record.
     pub fn open(path: &Path, locked: bool) -> Result<Option<Directory>, Closed> {
         let own = geteuid().as_raw();
-        // The last two names lie in a directory of a user who may put a link there.
+        // A user may put a link in place of the last two names.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let under_user = path.starts_with("/run/user");
         if !under_user || path.starts_with(format!("/run/user/{own}")) {
@@ -104,14 +104,13 @@ impl Directory {
         Ok(names)
     }
 
-    /// Opens one: a file of the directory's owner without another name, which reading cannot make
-    /// wait.
+    /// Opens one: a file of the directory's owner without another name, whose reading cannot block.
     pub fn file(&self, name: &[u8]) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty())?);
         let metadata = file.metadata()?;
-        // Another user's file system may be one that answers when it likes (FUSE).
+        // Another user's file system may answer arbitrarily late (FUSE).
         let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 == FUSE;
         if !metadata.is_file() || metadata.uid() != self.owner || metadata.nlink() != 1 || foreign {
             return Err(io::Error::other(
@@ -122,19 +121,19 @@ impl Directory {
         Ok(file)
     }
 
-    /// Whose it is, if another user's.
+    /// Its owner, if another user.
     pub fn stranger(&self) -> Option<Stranger> {
         (self.owner != geteuid().as_raw()).then_some(Stranger(self.owner))
     }
 
-    /// Removes a file that was read; whether nothing has this name any more.
+    /// Removes a file that was read; returns whether the name is now unused.
     pub fn remove(&self, name: &[u8]) -> bool {
         let removed = fs::unlinkat(&self.directory, name, AtFlags::empty());
         matches!(removed, Ok(()) | Err(rustix::io::Errno::NOENT))
     }
 }
 
-/// Makes the directory and the one above it.
+/// Creates the directory and its parent.
 fn make(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
@@ -161,7 +160,7 @@ fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
     ) {
         Ok(file) => {
             let file = File::from(file);
-            // The owner's applications have to open it, whoever made it.
+            // The owner's applications must be able to open it, also if root created it.
             std::os::unix::fs::fchown(&file, Some(owner), None)?;
             file
         }
@@ -173,7 +172,7 @@ fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
     for _ in 0..20 {
         match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            // An application that starts looks at the lock by sharing it for a moment.
+            // A starting application tests the lock by sharing it for a moment.
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 std::thread::sleep(std::time::Duration::from_millis(2))
             }

@@ -1,4 +1,4 @@
-//! The fields of a file of points, each checked before it is believed.
+//! The fields of a file of points, each checked before use.
 
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::*;
@@ -7,11 +7,11 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-/// Bytes at places: a file, or memory that stands for one.
+/// Random access to bytes: a file, or memory in its place.
 pub trait Access {
-    /// Reads as much as there is; less than was asked for is an error.
+    /// Reads the requested length; less is an error.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()>;
-    /// Writes within what is there.
+    /// Writes within the existing length.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -20,8 +20,8 @@ impl Access for File {
         self.read_exact_at(bytes, at)
     }
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        // Writing behind the end would make the file longer. (A writer that shortens its file right
-        // now gets a hole in it.)
+        // Writing beyond the end would extend the file. (A writer that shortens its file at this
+        // moment gets a hole in it.)
         if self.metadata()?.len() < at + bytes.len() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -29,7 +29,7 @@ impl Access for File {
     }
 }
 
-/// Memory that is only read: what would be written is dropped.
+/// Read-only memory: writes are dropped.
 impl Access for &[u8] {
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let place = usize::try_from(at).ok().and_then(|at| self.get(at..)?.get(..bytes.len()));
@@ -44,13 +44,13 @@ impl Access for &[u8] {
 /// Why a file is not read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// Its process is just making it; later it will be one.
+    /// Its process is just creating it; it becomes valid later.
     #[error("it is not ready")]
     NotReady,
-    /// Not a file of points, or one that contradicts itself.
+    /// Not a file of points, or an inconsistent one.
     #[error("{0}")]
     Malformed(String),
-    /// The system refuses.
+    /// A system error.
     #[error("{0}")]
     Io(String),
 }
@@ -61,19 +61,19 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// The control page, as it was when the file was opened.
+/// The control page as of opening the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The process, as it sees itself.
+    /// The process number in its own namespace.
     pub pid: u32,
-    /// When it began: field 22 of /proc/PID/stat; 0 if unknown.
+    /// Its start time: field 22 of /proc/PID/stat; 0 if unknown.
     pub start_time: u64,
     pub namespace: u64,
-    /// What time stamps count: `CLOCK_…` of the layout.
+    /// The clock of timestamps: `CLOCK_…` of the layout.
     pub clock: u32,
-    /// The process's own reading of both clocks; `None` where points carry CLOCK_MONOTONIC.
+    /// The process's own reading of both clocks; `None` if points carry CLOCK_MONOTONIC.
     pub birth: Option<Pair>,
-    /// A power of two within the bounds of the layout.
+    /// A power of two within the limits of the layout.
     pub slots: u32,
     pub comm: String,
 }
@@ -86,14 +86,14 @@ pub fn eight(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
-/// A name of at most 16 bytes that 0 ends.
+/// A name of at most 16 bytes, terminated by 0 if shorter.
 pub fn comm(bytes: &[u8], at: usize) -> String {
     let name = bytes.get(at..at + 16).unwrap_or_default();
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
-/// What stands in the control page and changes.
+/// The fields of the control page that change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct State {
     pub mode: u32,
@@ -107,7 +107,7 @@ pub struct State {
 }
 
 impl Header {
-    /// Reads and checks what does not change.
+    /// Reads and checks the constant fields.
     pub fn read(file: &impl Access) -> Result<Header, Refused> {
         let mut page = [0; size_of::<Control>()];
         match file.read(0, &mut page) {
@@ -156,7 +156,7 @@ impl Header {
         })
     }
 
-    /// Where ring `number` begins.
+    /// The offset of ring `number`.
     pub fn ring_at(&self, number: u32) -> u64 {
         RINGS_AT + u64::from(number) * ring_stride(self.slots)
     }
@@ -178,8 +178,7 @@ impl State {
     }
 }
 
-/// The name of a site's number; what the process left out or wrote wrongly gets a name that says
-/// so.
+/// The name of a site's number; a missing or invalid name is replaced by a description.
 pub fn name(file: &impl Access, id: u32) -> String {
     if !(1..=NAMES_MAX).contains(&id) {
         return "(no room for its name)".to_owned();

@@ -1,6 +1,5 @@
 #![forbid(unsafe_code)]
-//! Test points of applications: finding their files, reading them while they run and after they
-//! died.
+//! Test points of applications: finds their files, reads them while they run and after they died.
 //!
 //! ```no_run
 //! use punctual_points::{Collector, Options};
@@ -16,10 +15,10 @@
 //! # Ok::<(), punctual_points::StartError>(())
 //! ```
 //!
-//! The files belong to strangers. They are read by pread(2), never mapped: a file that shrinks
-//! under a mapping kills its reader with SIGBUS. Every number in them is checked before it is used,
-//! every loop is bounded by a constant, and what is written to them goes to fixed places of the
-//! control page and of a ring's header that lie within the file.
+//! The files belong to untrusted processes. They are read by pread(2), never mapped: a file that
+//! shrinks under a mapping kills its reader with SIGBUS. Every number in them is checked before it
+//! is used, every loop is bounded by a constant, and writes go only to fixed places of the control
+//! page and of a ring's header that lie within the file.
 
 mod alive;
 mod clock;

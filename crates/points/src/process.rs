@@ -1,4 +1,4 @@
-//! One process: its rings, and the names that its points have.
+//! One process: its rings, and the names of its points.
 
 use crate::file::{Access, Header, Refused, State};
 use crate::quota::{SOURCES, Stranger, false_claim};
@@ -11,15 +11,15 @@ use punctual_testpoint::layout::*;
 use std::io;
 use std::mem::offset_of;
 
-/// Slots of one process that are read before it is others' turn: 2 GiB.
+/// Slots of one process that are read in one turn: 2 GiB.
 pub const SLOTS_AT_ONCE: u64 = 1 << 26;
 
-/// Where reading begins of a ring that was there before.
+/// The place at which reading of an existing ring begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
-    /// At its first point: the ring is newer than the reading.
+    /// At its first point: the ring is newer than the collector.
     First,
-    /// Where whoever read before stopped.
+    /// At the place where an earlier reader stopped.
     Unread,
     Now,
 }
@@ -31,7 +31,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// The fullest ring: unread points by slots.
+    /// The fullest ring: unread points divided by slots.
     pub fn fullest(&self, process: &Process) -> f64 {
         let fill = |(ring, reader): (&RingState, &Option<RingReader>)| {
             let unread =
@@ -47,24 +47,24 @@ impl Look {
     }
 }
 
-/// How a drain goes.
+/// The options of a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct How {
-    /// What is done about points that are not whole.
+    /// The treatment of incomplete points.
     pub torn: Torn,
-    /// Whether writers learn what was read, and rings of ended threads are released.
+    /// Whether writers are told the read position, and rings of ended threads are released.
     pub claim: bool,
-    /// Where rings begin that were not read before.
+    /// The place at which reading of new rings begins.
     pub begin: Begin,
 }
 
-/// A process whose file is read.
+/// A process whose file is being read.
 pub struct Process {
     pub header: Header,
-    /// Whose it is, if another user's.
+    /// Its owner, if another user.
     pub user: Option<Stranger>,
     rings: Vec<Option<RingReader>>,
-    /// Rings given up because they contradict themselves.
+    /// Rings given up because they are inconsistent.
     broken: Vec<bool>,
     ids: Vec<Option<PointId>>,
     ringless_before: u64,
@@ -76,7 +76,7 @@ impl Process {
         Process::open_of(None, file)
     }
 
-    /// One of another user, who speaks for his own processes alone.
+    /// Opens a file of another user, which may only claim processes of that user.
     pub fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<Process, Refused> {
         let header = Header::read(file)?;
         if let Some(why) = false_claim(user, header.pid) {
@@ -94,20 +94,20 @@ impl Process {
         })
     }
 
-    /// Points that threads without a ring lost before are not reported.
+    /// Omits points that threads without a ring lost before.
     pub fn forgive_ringless(&mut self, state: &State) {
         self.ringless_before = state.ringless;
     }
 
-    /// Reads how far every ring is.
+    /// Reads the position of every ring.
     pub fn look(&self, file: &impl Access) -> io::Result<Look> {
         let state = State::read(file)?;
         let mut rings = Vec::new();
         for number in 0..state.rings {
             match RingState::read(file, self.header.ring_at(number)) {
                 Ok(ring) => rings.push(ring),
-                // A ring for which there was no space: its number is used up, the file ends before
-                // it. Later ones may be there.
+                // There was no space for this ring: its number is used, but the file ends before
+                // it. Later ones may exist.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     rings.push(RingState::default())
                 }
@@ -117,7 +117,7 @@ impl Process {
         Ok(Look { state, rings })
     }
 
-    /// Reads every ring up to where it was at this look. Whether all of that could be read.
+    /// Reads every ring up to its position at this look. Returns whether all of it could be read.
     pub fn drain(
         &mut self,
         file: &impl Access,
@@ -150,12 +150,12 @@ impl Process {
         whole
     }
 
-    /// Lets living threads overwrite: the rings of a flight recorder.
+    /// Lets living threads overwrite: for the rings of a flight recorder.
     pub fn lift_limits(&self, file: &impl Access) {
         for number in 0..self.rings.len() as u32 {
             let at = self.header.ring_at(number);
             if RingState::read(file, at).is_ok_and(|ring| ring.state == RING_LIVE) {
-                // A file that cannot be written any more has no writer either.
+                // A file that can no longer be written has no writer either.
                 let _ = file.write(at + offset_of!(Ring, limit) as u64, &u64::MAX.to_ne_bytes());
             }
         }
@@ -222,9 +222,9 @@ fn drain_ring(
 
 /// Why a ring is given up.
 enum Trouble {
-    /// What is in it cannot be.
+    /// Its content is impossible.
     Broken(String),
-    /// It is not read, whatever is in it.
+    /// It is not read, whatever its content.
     Refused(String),
 }
 

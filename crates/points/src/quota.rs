@@ -1,9 +1,10 @@
-//! What other users' files may take of whoever reads them, and what they may claim.
+//! Limits on the resources that other users' files may take, and on their claims.
 
 use crate::alive;
 use std::collections::HashMap;
 
-/// Of one user: applications read at once, threads and names kept. A quarter of what is read or
+/// Limits for one user: applications read at once, threads and names kept. A quarter of the total,
+/// so that no user displaces the others.
 /// kept in all, so that no user crowds out the others.
 pub const PROCESSES: usize = 256;
 pub const SOURCES: usize = 16_384;
@@ -13,7 +14,7 @@ pub const NAMES: usize = 16_384;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Stranger(pub u32);
 
-/// What strangers took so far.
+/// The resources taken by other users so far.
 #[derive(Debug, Default)]
 pub struct Quotas {
     taken: HashMap<Stranger, Taken>,
@@ -26,7 +27,7 @@ struct Taken {
 }
 
 impl Quotas {
-    /// One more thread; false where that would be too many of this user.
+    /// Takes one more thread; false if this exceeds the user's quota.
     pub fn take_source(&mut self, user: Option<Stranger>) -> bool {
         take(user.map(|user| &mut self.taken.entry(user).or_default().sources), SOURCES)
     }
@@ -35,7 +36,7 @@ impl Quotas {
     }
 }
 
-/// Whoever reads has no quota.
+/// The reader's own user has no quota.
 fn take(count: Option<&mut usize>, most: usize) -> bool {
     let Some(count) = count else { return true };
     let room = *count < most;
@@ -43,8 +44,8 @@ fn take(count: Option<&mut usize>, most: usize) -> bool {
     room
 }
 
-/// Why a stranger's file may not speak for the process or thread of this number: it is another
-/// user's. One that is gone, or never was here, is nobody's.
+/// Why another user's file may not claim the process or thread of this number: it belongs to a
+/// different user. A number without a process belongs to no user.
 pub fn false_claim(user: Option<Stranger>, number: u32) -> Option<String> {
     let Stranger(user) = user?;
     let owner = alive::owner(number).filter(|owner| *owner != user)?;

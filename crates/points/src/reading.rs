@@ -1,4 +1,4 @@
-//! What reading gives: sources, points and their names, on one clock.
+//! The results of reading: sources, points and their names, on one clock.
 
 use crate::clock::{Clock, Segment};
 use crate::file::{Access, Header, name};
@@ -8,8 +8,8 @@ use punctual_core::event::PointId;
 use punctual_core::{Event, Finding, MonotonicNs, Nanos};
 use punctual_testpoint::layout::{ID_UNNAMED, NAMES_MAX};
 
-/// Sources kept apart: the threads of all processes. What further threads record is counted with
-/// those that had their ring before.
+/// Sources kept separately: the threads of all processes. The points of further threads are counted
+/// with the earlier threads of their rings.
 const SOURCES_KEPT: usize = 65_536;
 const FINDINGS_KEPT: usize = 64;
 
@@ -41,14 +41,15 @@ impl Gathered {
         }
     }
 
-    /// Keeps a finding, each once.
+    /// Keeps a finding, without duplicates.
     pub fn find(&mut self, finding: Finding) {
         if self.findings.len() < FINDINGS_KEPT && !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }
 
-    /// A new source of this user, or this one if there are too many; none where there is neither.
+    /// A new source of this user, or the given one if there are too many; `None` if there is
+    /// neither.
     pub fn source(
         &mut self,
         user: Option<Stranger>,
@@ -71,7 +72,7 @@ impl Gathered {
     }
 }
 
-/// What reading the rings of one process goes with and into.
+/// The context and the destination of reading one process's rings.
 pub struct Reading<'a> {
     pub all: &'a mut Gathered,
     pub sink: &'a mut dyn FnMut(usize, &[Event]),
@@ -80,16 +81,16 @@ pub struct Reading<'a> {
     /// Slots that may still be read.
     pub budget: u64,
     pub header: &'a Header,
-    /// Whose it is, if another user's.
+    /// Its owner, if another user.
     pub user: Option<Stranger>,
     ids: &'a mut Vec<Option<PointId>>,
     segment: Option<Segment>,
-    /// The clock back to when the process began; made when a point asks for it.
+    /// The clock back to the beginning of the process; created when a point needs it.
     birth: Option<Option<Clock>>,
 }
 
 impl<'a> Reading<'a> {
-    /// Of the rings of a process with this header, whose sites have these points so far.
+    /// A reading of the rings of a process with this header, whose sites have these points so far.
     pub fn new(
         all: &'a mut Gathered,
         sink: &'a mut dyn FnMut(usize, &[Event]),
@@ -102,7 +103,7 @@ impl<'a> Reading<'a> {
         Reading { all, sink, buffer, events, budget, header, user, ids, segment, birth }
     }
 
-    /// Gives the memory back that reading took.
+    /// Returns the memory that reading used.
     pub fn end(self) {
         (self.all.buffer, self.all.events) = (self.buffer, self.events);
     }
@@ -111,7 +112,7 @@ impl<'a> Reading<'a> {
         &mut self.all.sources[source]
     }
 
-    /// A time stamp as an instant; `None` for one before the process began or after the present.
+    /// A timestamp as an instant; `None` for one before the process began or in the future.
     #[inline]
     pub fn instant(&mut self, stamp: u64) -> Option<MonotonicNs> {
         if let Some(at) = self.segment.as_ref().and_then(|segment| segment.convert(stamp)) {
@@ -141,7 +142,7 @@ impl<'a> Reading<'a> {
         segment.convert(stamp)
     }
 
-    /// The point that this number means in the process.
+    /// The point of this number in the process.
     #[inline]
     pub fn point(&mut self, file: &impl Access, id: u32) -> Option<PointId> {
         let place = match id {

@@ -1,4 +1,4 @@
-//! One ring: what it gave so far, and how more is taken from it.
+//! One ring: its points so far, and the reading of more.
 
 use crate::file::{Access, comm, eight, four};
 use crate::reading::Reading;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 const SLOT_BYTES: usize = size_of::<Slot>();
 /// Slots that are read at once.
 const CHUNK: u64 = 8_192;
-/// How long a point of a living thread may stay half written before it is given up: its thread may
-/// be preempted just there, or have left it by longjmp(3).
+/// The time after which a half-written point of a living thread is given up: its thread may be
+/// preempted there, or have left it by longjmp(3).
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
-/// No ring gets as far: 22 years of 100 million points a second.
+/// The maximum position of a ring: 22 years of 100 million points per second.
 const FARTHEST: u64 = 1 << 56;
 
 /// The header of a ring at one moment.
@@ -54,10 +54,10 @@ impl RingState {
     }
 }
 
-/// What is done about points that are not whole.
+/// The treatment of incomplete points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Torn {
-    /// Their writer may be about to complete them: come back later.
+    /// Their writer may be about to complete them: try again later.
     Wait,
     Count,
 }
@@ -65,26 +65,26 @@ pub enum Torn {
 /// The state of a slot.
 enum Seen {
     Point(Event),
-    /// Not (or not yet) written to the end.
+    /// Not (or not yet) completely written.
     Incomplete,
-    /// Written to the end, and senseless.
+    /// Completely written, but invalid.
     Malformed,
 }
 
-/// How far a ring was read.
+/// The read position of a ring.
 #[derive(Debug)]
 pub struct RingReader {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     at: u64,
     slots: u64,
-    /// Which of its threads this is about.
+    /// The generation of the ring, which identifies its thread.
     pub generation: u32,
-    /// Where that thread's counts are.
+    /// The source with that thread's counts.
     pub source: usize,
     pub position: u64,
-    /// Drops that happened before: not reported.
+    /// Earlier drops, which are not reported.
     dropped_before: u64,
-    /// The position that reading waits at, and since when.
+    /// The position at which reading waits, and since when.
     waits: Option<(u64, Instant)>,
 }
 
@@ -108,8 +108,9 @@ impl RingReader {
         }
     }
 
-    /// Gives everything up to `state.head` to `reading`, and with `claim` publishes to the writer
-    /// that it was read. Whether all of it could be read; or why this ring is given up.
+    /// Passes everything up to `state.head` to `reading`, and with `claim` publishes the read
+    /// position to the writer. Returns whether all of it could be read; or why this ring is given
+    /// up.
     pub fn drain(
         &mut self,
         file: &impl Access,
@@ -143,7 +144,7 @@ impl RingReader {
         Ok(flow.break_value().unwrap_or(true))
     }
 
-    /// Publishes to the writer how far it may go.
+    /// Publishes to the writer how far it may write.
     pub fn claim(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
         let mut bytes = [0; 24];
         let limit = self.position.min(FARTHEST) + self.slots - MARGIN;
@@ -154,8 +155,8 @@ impl RingReader {
         file.write(self.at + offset_of!(Ring, limit) as u64, &bytes)
     }
 
-    /// Reads a part and gives it on. Breaks where an incomplete point stands in the way, or when it
-    /// is another process's turn; with whether there is nothing to come back for.
+    /// Reads a part and passes it on. Breaks at an incomplete point, or when it is another
+    /// process's turn, with whether nothing is left to be read later.
     fn chunk(
         &mut self,
         file: &impl Access,
@@ -164,8 +165,8 @@ impl RingReader {
         reading: &mut Reading,
     ) -> io::Result<ControlFlow<bool>> {
         self.skip(state.head.saturating_sub(self.slots), reading);
-        // What overwrites is read in one go, so that what it overwrites meanwhile is missing at the
-        // beginning and not in between.
+        // An overwriting ring is read at once, so that points overwritten meanwhile are missing at
+        // the beginning and not in between.
         let most = if state.limit == u64::MAX { self.slots } else { CHUNK };
         let count = most.min(state.head - self.position);
         if reading.budget < count {
@@ -203,7 +204,7 @@ impl RingReader {
             bytes[..size].split_at_mut(count.min(self.slots - index) as usize * SLOT_BYTES);
         file.read(self.at + SLOTS_AT + index * SLOT_BYTES as u64, before_end)?;
         file.read(self.at + SLOTS_AT, from_begin)?;
-        // The head of a writer goes on before it touches a slot.
+        // The writer advances its head before it touches a slot.
         let mut head = [0; 8];
         file.read(self.at + offset_of!(Ring, head) as u64, &mut head)?;
         let overwritten = u64::from_ne_bytes(head).saturating_sub(self.slots);
@@ -211,7 +212,7 @@ impl RingReader {
         Ok(())
     }
 
-    /// Gives on what is whole, up to the first point that is not.
+    /// Passes on complete points, up to the first incomplete one.
     fn give<'b>(
         &mut self,
         file: &impl Access,
@@ -230,7 +231,7 @@ impl RingReader {
                     reading.source(self.source).torn += 1
                 }
                 Seen::Incomplete => {
-                    // Coming back to a flight recorder, one would find a gap: its last points are
+                    // A later reading of a flight recorder would find a gap: its last points are
                     // left.
                     flow = ControlFlow::Break(state.limit == u64::MAX);
                     break;
@@ -255,7 +256,7 @@ impl RingReader {
         }
     }
 
-    /// Counts what is before this position as overwritten.
+    /// Counts the points before this position as overwritten.
     fn skip(&mut self, to: u64, reading: &mut Reading) {
         if to > self.position {
             let source = reading.source(self.source);
@@ -295,8 +296,8 @@ impl RingReader {
         })
     }
 
-    /// Whether the point that is incomplete here will stay so: it was seen long ago, or so many
-    /// came after it that its writer left it.
+    /// Whether the incomplete point here will stay so: it was seen long ago, or the number of later
+    /// points shows that its writer left it.
     fn given_up(&mut self, state: &RingState) -> bool {
         if state.limit == u64::MAX {
             return state.head - self.position > MARGIN;

@@ -1,27 +1,26 @@
-//! What came from where, and what was lost.
+//! Counts of points and losses by source.
 
 use punctual_core::event::{PointId, Source};
 use std::collections::HashMap;
 
-/// What a thread's ring gave. `recorded + dropped + overwritten + torn` is how many points it
-/// passed while they were recorded.
+/// The points of a thread's ring. `recorded + dropped + overwritten + torn` is the number of points
+/// that it passed while they were recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PointSource {
     pub process: String,
     pub pid: u32,
-    /// The thread's name when it passed its first point; empty for [`PointSource::ringless`].
+    /// The thread's name at its first point; empty for [`PointSource::ringless`].
     pub comm: String,
     /// The thread; 0 for [`PointSource::ringless`].
     pub tid: u32,
     pub recorded: u64,
     /// Points that found the ring full.
     pub dropped: u64,
-    /// Points that newer ones overwrote before they were read.
+    /// Points that were overwritten before they were read.
     pub overwritten: u64,
-    /// Points whose writer did not complete them, or that make no sense.
+    /// Points that were not completed, or are invalid.
     pub torn: u64,
-    /// This is no ring, but the threads of a process that could have none: there were too many, or
-    /// no space.
+    /// Not a ring, but the threads of a process without a ring: there were too many, or no space.
     pub ringless: bool,
 }
 
@@ -30,7 +29,7 @@ impl PointSource {
         self.dropped.saturating_add(self.overwritten)
     }
 
-    /// In the words of a recording.
+    /// The source as a recording has it.
     pub fn to_source(&self) -> Source {
         let name = match self {
             PointSource { ringless: true, process, pid, .. } => {
@@ -42,14 +41,14 @@ impl PointSource {
     }
 }
 
-/// The names of points, each once, whichever processes use it.
+/// The names of points, without duplicates across processes.
 #[derive(Debug, Default)]
 pub struct Points {
     names: Vec<String>,
     ids: HashMap<String, PointId>,
 }
 
-/// Names kept: 64 processes with as many as they can have. Further ones share a name that says so.
+/// Names kept: 64 processes with the maximum number. Further ones share a name that shows it.
 const NAMES_KEPT: usize = 65_536;
 
 impl Points {
@@ -58,7 +57,7 @@ impl Points {
         self.ids.get(name).copied()
     }
 
-    /// The id of names beyond those that are kept.
+    /// The id of all names beyond the limit.
     pub fn unnamed(&mut self) -> PointId {
         self.insert("(too many names)".to_owned())
     }
@@ -79,7 +78,7 @@ impl Points {
         })
     }
 
-    /// All names; an id is a place in here.
+    /// All names; an id is an index.
     pub fn names(&self) -> &[String] {
         &self.names
     }

@@ -1,5 +1,5 @@
-//! A writer that is a model, against the reader: whatever it does in whatever order, each point is
-//! read once or counted.
+//! A model of a writer against the reader: whatever the order of operations, each point is read
+//! once or counted.
 
 use crate::clock::Clock;
 use crate::file::Access;
@@ -16,7 +16,7 @@ use std::mem::offset_of;
 
 const SLOTS: u64 = SLOTS_MIN as u64;
 
-/// A file in memory that the writer and the reader both change.
+/// A file in memory that both writer and reader change.
 struct Memory(RefCell<Vec<u8>>);
 
 impl Access for Memory {
@@ -24,8 +24,8 @@ impl Access for Memory {
         (&self.0.borrow()[..]).read(at, bytes)
     }
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        // What it may write: recording and mode, and of the ring its state and the collector's
-        // line.
+        // The fields that may be written: recording and mode, and of the ring its state and the
+        // collector's line.
         let ring = at.checked_sub(RINGS_AT);
         assert!(
             matches!((at, ring), (12 | 16, _) | (_, Some(0 | 128))) && bytes.len() <= 24,
@@ -67,7 +67,7 @@ impl Memory {
     fn set_ring(&self, field: usize, number: u64) {
         self.set(RINGS_AT + field as u64, number);
     }
-    /// Passes a point, as far as `steps` of its stores go. Whether it was recorded.
+    /// Passes a point, up to `steps` of its stores. Returns whether it was recorded.
     fn pass(&self, value: u64, steps: u32) -> bool {
         let head = self.get_ring(offset_of!(Ring, head));
         if head >= self.get_ring(offset_of!(Ring, limit)) {
@@ -133,7 +133,7 @@ impl Reader {
     }
 }
 
-/// A writer that goes on while its slots are read: so many points, once.
+/// A writer that continues while its slots are read: by this many points, once.
 struct Overtaking {
     memory: Memory,
     more: Cell<u64>,
@@ -204,7 +204,7 @@ proptest! {
                 Step::Poll => prop_assert!(reader.read(&memory, Torn::Wait, true)),
             }
         }
-        // Killed within a last point, after so many of its stores.
+        // Killed within a last point, after this number of its stores.
         let begun = last > 0 && memory.pass(passed, last);
         passed += u64::from(last > 0);
         if begun && last == 4 {
@@ -281,7 +281,8 @@ proptest! {
     }
 }
 
-/// What a collector says of a file in another user's directory, and how many threads it read.
+/// The findings of a collector on a file in another user's directory, and the number of threads
+/// read.
 fn read_of_a_stranger(pid: u32, tid: u32) -> (String, usize) {
     use std::os::unix::fs::{PermissionsExt, chown};
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The file of a process that is dead, read at once.
+//! Reads the file of a dead process at once.
 
 use crate::clock::Clock;
 use crate::file::{Access, Header, Refused};
@@ -8,8 +8,8 @@ use crate::ring::Torn;
 use crate::tally::PointSource;
 use punctual_core::{Event, Finding};
 
-/// Reads all of a file whose process is dead: what each thread left, and what was lost. `clock`
-/// reaches up to the present.
+/// Reads all of a dead process's file: the points of each thread, and the losses. `clock` must
+/// reach to the present.
 pub fn read_whole(
     file: &impl Access,
     clock: &Clock,
@@ -36,13 +36,13 @@ pub fn read_whole(
     })
 }
 
-/// What a dead process left: see [`read_whole`].
+/// The data of a dead process: see [`read_whole`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Whole {
     pub header: Header,
     pub sources: Vec<PointSource>,
     /// The names of the points.
     pub names: Vec<String>,
-    /// What was wrong with it.
+    /// Defects of the file.
     pub findings: Vec<Finding>,
 }

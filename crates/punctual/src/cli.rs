@@ -27,8 +27,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The subcommands, one file each: what is said of a command there is its help, which a comment
-/// here would hide.
+/// The subcommands, one file each: a command's help is there, and a comment here would hide it.
 #[derive(Subcommand)]
 pub enum Command {
     Demo(commands::demo::Args),
@@ -76,7 +75,7 @@ pub fn parse() -> Cli {
     }
     Cli::try_parse().unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::UnknownArgument {
-            // "to pass '-p' as a value, use '-- -p'": no bundle and no experiment is called so.
+            // "to pass '-p' as a value, use '-- -p'": no bundle or experiment has such a name.
             error.remove(ContextKind::Suggested);
         }
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
@@ -88,7 +87,7 @@ pub fn parse() -> Cli {
     })
 }
 
-/// Whether a histogram is asked for as of cyclictest (`-h 400`).
+/// Whether a histogram is requested in cyclictest's syntax (`-h 400`).
 fn asks_for_histogram(words: &[String]) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let options = words.iter().take_while(|word| *word != "--").collect::<Vec<_>>();
@@ -98,7 +97,7 @@ fn asks_for_histogram(words: &[String]) -> bool {
             || options.iter().any(|word| word.strip_prefix("-h").is_some_and(is_number)))
 }
 
-/// What to do where a command was left out of this build.
+/// Advice if a command is missing in this build.
 fn left_out(name: &str) -> Option<String> {
     let is_of_manual = ["completions", "man"].contains(&name);
     (is_of_manual && !cfg!(feature = "manual")).then(|| {
@@ -154,7 +153,7 @@ impl Command {
 }
 
 impl Command {
-    /// Whether a partition that was left behind is worth a line before this command's own.
+    /// Whether to report a leftover partition before this command's own output.
     fn may_report_leftovers(&self) -> bool {
         match self {
             Command::Isolate(_) => false,

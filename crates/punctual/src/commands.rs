@@ -1,4 +1,4 @@
-//! One file a subcommand, each reading like a table of contents.
+//! One file per subcommand, each readable like a table of contents.
 
 mod answer;
 pub mod attach;

@@ -1,11 +1,11 @@
-//! How the command ends: the documented exit codes.
+//! The end of the command: the documented exit codes.
 
 pub use punctual_session::exit::{Exit, Failure};
 
-/// What a subcommand returns.
+/// The result of a subcommand.
 pub type Ending = Result<Exit, Failure>;
 
-/// Ends with a code that may be a command's own, which the five of punctual cannot hold.
+/// Ends with a code that may be a command's own, outside punctual's five.
 pub fn of_code(code: u8) -> Ending {
     let known = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
     match known.into_iter().find(|exit| *exit as u8 == code) {
@@ -59,7 +59,7 @@ impl Outputs {
     }
 }
 
-/// What the help says at its end.
+/// The end of the help.
 pub const HELP: &str = "Examples:\n  punctual demo\n  punctual attach --explain -- \
                         ./control-loop\n  punctual measure timer --require 'max < 2ms'\n  \
                         punctual run examples/quickstart.toml --target vm:6.12-rt\n\nKernels of \

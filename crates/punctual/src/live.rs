@@ -1,4 +1,4 @@
-//! Watching while something is measured.
+//! Live views of a measurement.
 
 mod line;
 mod plain;
@@ -30,7 +30,7 @@ pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
     }
 }
 
-/// The watcher of CPUs that are measured, where standard error is a terminal.
+/// The watcher of measured CPUs, if standard error is a terminal.
 pub fn cpu_watcher(quiet: bool) -> Box<dyn Watcher> {
     match quiet || !has_terminal() {
         true => Box::new(Nobody),
@@ -38,8 +38,8 @@ pub fn cpu_watcher(quiet: bool) -> Box<dyn Watcher> {
     }
 }
 
-/// The watcher of a run that attaches to a program, where standard error is a terminal: a live
-/// view, or one line where a command writes to the same terminal.
+/// The watcher of a run that attaches to a program, if standard error is a terminal: a live view,
+/// or one line if a command writes to the same terminal.
 pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn Watcher> {
     match (quiet || !has_terminal(), is_command) {
         (true, _) => Box::new(Nobody),
@@ -48,7 +48,7 @@ pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn Watcher> {
     }
 }
 
-/// Shows of a run the program that it attaches to.
+/// Shows the attached program of a run.
 struct OfProgram<W>(W);
 
 impl<W: attached::Watcher<Attached>> Watcher for OfProgram<W> {
@@ -61,7 +61,7 @@ impl<W: attached::Watcher<Attached>> Watcher for OfProgram<W> {
     }
 }
 
-/// Shows of a run the CPUs that it attaches to.
+/// Shows the attached CPUs of a run.
 struct OfCpus<W>(W);
 
 impl<W: attached::Watcher<Disturbed>> Watcher for OfCpus<W> {

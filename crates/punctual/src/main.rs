@@ -1,6 +1,6 @@
-//! The command `punctual`: one file a subcommand.
+//! The command `punctual`: one file per subcommand.
 
-// They panic where the terminal was closed: `output` does not.
+// These macros panic if the terminal was closed: `output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod cli;
@@ -20,15 +20,14 @@ use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A handler that does nothing can only be refused for a signal that there is not.
+    // Setting a handler that does nothing fails only for an invalid signal.
     let _ = signals::survive_file_limit();
     punctual_lab::announce_waits(|text| output::say(&format!("{text}\n")));
     on_a_stack(serve)
 }
 
-/// What the main thread's stack may grow to (`ulimit -s`) may be too little, and is not ours to
-/// raise for programs that we start: then another thread does the work, whose stack is memory like
-/// any other.
+/// The limit of the main thread's stack (`ulimit -s`) may be too small, and raising it would affect
+/// programs that we start: then another thread does the work, whose stack is ordinary memory.
 fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
     let limit = getrlimit(Resource::Stack).current;
     if limit.is_none_or(|limit| limit >= STACK as u64) {
@@ -46,24 +45,24 @@ fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
     }
 }
 
-/// The deepest that any command goes, many times over.
+/// Many times the deepest stack of any command.
 const STACK: usize = 4 << 20;
 
-/// As a shell reports a program that it cannot execute.
+/// A shell's exit code for a program that it cannot execute.
 const NOT_EXECUTED: u8 = 126;
 
 fn serve() -> ExitCode {
-    // The guard of the loads is this program again, with nothing of the rest in it.
+    // The guard of the loads is this program again, without any other part of it.
     if std::env::args_os().nth(1).is_some_and(|first| first == guard::ARGUMENT) {
         return if guard::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    // So is the process that becomes a program that is measured.
+    // The process that becomes a measured program is also this program.
     if std::env::args_os().nth(1).is_some_and(|first| first == launch::ARGUMENT) {
         let why = launch::serve(std::env::args_os().skip(2));
         output::complain(&format!("cannot execute the program: {why}"));
         return ExitCode::from(NOT_EXECUTED);
     }
-    // So is the process that allocates, where the machine has no C library of its own.
+    // So is the allocating process, if the machine has no C library of its own.
     if std::env::args_os().nth(1).is_some_and(|first| first == heap::ARGUMENT) {
         heap::serve();
     }
@@ -71,7 +70,7 @@ fn serve() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == load::ARGUMENT) {
         return load::serve(&std::env::args().nth(2).unwrap_or_default());
     }
-    // So are the process that makes delays which are known, and the one that meets them.
+    // So are the process that injects known delays, and the one that meets them.
     let of_truth = |first: &str| std::env::args_os().nth(1).is_some_and(|given| given == first);
     let rest = || std::env::args().skip(2);
     if of_truth(inject::ARGUMENT) {
@@ -80,7 +79,7 @@ fn serve() -> ExitCode {
     if of_truth(subject::ARGUMENT) {
         return ended(subject::serve(rest()));
     }
-    // So is punctual on another system, with a run that was sent there.
+    // So is punctual on another system, with a run sent there.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return ExitCode::from(agent::serve(arguments));

@@ -1,4 +1,4 @@
-//! What goes to standard output and standard error.
+//! Standard output and standard error.
 
 use crate::exit::Failure;
 use punctual_bundle::{Member, Timebase, is_private};
@@ -12,8 +12,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Writes to standard output. A reader that went away (`punctual show | head`) has what it wanted:
-/// what follows is done all the same, and the exit code stays.
+/// Writes to standard output. A reader that closed the pipe (`punctual show | head`) has what it
+/// wanted: the rest of the command runs, and the exit code is unchanged.
 pub fn print(text: &str) -> Result<(), Failure> {
     match print_to_reader(text) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -21,15 +21,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes to standard output what is of use to a reader alone: that it went away is an error,
-/// which ends what has no other end.
+/// Writes output for a reader alone to standard output: a closed pipe is an error, which ends an
+/// otherwise endless command.
 pub fn print_to_reader(text: &str) -> io::Result<()> {
     let mut out = standard_output()?;
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Standard output, where there is one.
+/// Standard output, if open.
 pub fn standard_output() -> io::Result<StdoutLock<'static>> {
     match standard_output::was_closed() {
         true => Err(io::Error::from_raw_os_error(rustix::io::Errno::BADF.raw_os_error())),
@@ -56,7 +56,7 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)
 }
 
-/// Writes a page to a file, or as part of a bundle or lab without one; where it is now.
+/// Writes a page to a file, or without one into a bundle or lab; returns its path.
 pub fn write_page(file: Option<&Path>, member: &Member, page: &str) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => write_to(Some(file), page.as_bytes())?,
@@ -65,7 +65,7 @@ pub fn write_page(file: Option<&Path>, member: &Member, page: &str) -> Result<Pa
     Ok(file.unwrap_or(member.path()).to_owned())
 }
 
-/// Writes to a file, or to standard output without one, what is never in memory as a whole.
+/// Streams large data to a file, or to standard output without one.
 pub fn stream_to(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
@@ -87,14 +87,15 @@ pub fn stream_to(
     }
 }
 
-/// Prints a value as JSON. What could do harm on a terminal is escaped, which means the same.
+/// Prints a value as JSON. Characters that could harm a terminal are escaped; the meaning is the
+/// same.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
     print(&format!("{}\n", escaped(&text)))
 }
 
-/// Prints figures as JSON, with whose time they are in.
+/// Prints figures as JSON, with their time base.
 pub fn print_figures(document: &impl serde::Serialize, timebase: Timebase) -> Result<(), Failure> {
     #[derive(serde::Serialize)]
     struct Figures<'d, D> {
@@ -105,13 +106,13 @@ pub fn print_figures(document: &impl serde::Serialize, timebase: Timebase) -> Re
     print_json(&Figures { timebase, document })
 }
 
-/// A value as JSON on one line, as harmless.
+/// A value as escaped JSON on one line.
 pub fn json_line(value: &serde_json::Value) -> String {
     escaped(&value.to_string())
 }
 
-/// Serialising has escaped what ASCII calls control characters; the others can only be in strings
-/// (RFC 8259, section 7).
+/// Serialising has escaped ASCII control characters; others are only in strings (RFC 8259, section
+/// 7).
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -124,19 +125,19 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Writes to standard error. That a terminal was closed (EIO), or that nobody reads a pipe any
-/// more, ends nothing: what is measured goes on, and `eprint!` would panic.
+/// Writes to standard error. A closed terminal (EIO) or pipe is ignored, so that a measurement
+/// continues; `eprint!` would panic.
 pub fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Says on standard error what went wrong.
+/// Prints an error on standard error.
 pub fn complain(message: &str) {
     if message.is_empty() {
         return;
     }
-    // Diagnostics of experiment files begin with their own "error:", or with a warning that stands
-    // before the error.
+    // Diagnostics of experiment files begin with their own "error:", or with a warning before the
+    // error.
     let own = ["error: ", "warning: ", "\u{1b}"].iter().any(|start| message.starts_with(start));
     let prefix = match (own, colored(&io::stderr())) {
         (true, _) => "",
@@ -151,13 +152,13 @@ pub fn complain(message: &str) {
     say(&format!("{prefix}{message}\n"));
 }
 
-/// Words that a terminal would cut stand on the next line, indented. `first`: columns that the
-/// first line lacks.
+/// Wraps words that a terminal would cut to the next line, indented. `first`: columns missing in
+/// the first line.
 fn wrapped(message: &str, columns: usize, first: usize) -> String {
     let mut text = String::with_capacity(message.len());
     let mut used = first;
     for line in message.split_inclusive('\n') {
-        // What was laid out, as the place of a mistake with its caret, and what is coloured, stays.
+        // Formatted text, such as the position of an error with its caret, and coloured text stays.
         let stays = line.starts_with(' ') || line.contains(['|', '\u{1b}']);
         for word in line.split_inclusive(' ') {
             let width = width_of(word.trim_end());
@@ -174,18 +175,18 @@ fn wrapped(message: &str, columns: usize, first: usize) -> String {
     text
 }
 
-/// How wide the terminal is that standard output goes to; 100 where it goes elsewhere.
+/// The width of standard output's terminal; 100 without one.
 pub fn width() -> usize {
     terminal_size(io::stdout()).map_or(100, |(columns, _)| columns)
 }
 
-/// Columns and rows of the terminal behind a stream, where it is one and knows them.
+/// Columns and rows of a stream's terminal, if it is one and knows them.
 pub fn terminal_size(stream: impl AsFd) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
-/// Whether what goes to this stream may be coloured: a terminal, and no NO_COLOR (no-color.org).
+/// Whether to colour a stream: on a terminal without NO_COLOR (no-color.org).
 pub fn colored(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Where the time of every sample goes, from the experiment to what a person reads.
+//! The breakdown of every sample's time, from the experiment to the user's view.
 
 use crate::common::{Place, eventually, has_program, is_root, kill, text};
 use punctual_testing::HiddenSamples;
@@ -11,7 +11,7 @@ fn experiment(explain: &str, more: &str) -> String {
     )
 }
 
-/// `None`, and said why, where this kernel cannot.
+/// `None`, with the reason printed, if this kernel cannot.
 fn account(place: &Place) -> Option<Value> {
     let summary = place.summary();
     let account = &summary["phases"][0]["series"][0]["account"];
@@ -22,7 +22,7 @@ fn account(place: &Place) -> Option<Value> {
     Some(account["known"].clone())
 }
 
-/// What the accounting adds was measured, whatever came out.
+/// The cost of the accounting was measured, with any result.
 fn is_calibrated(calibration: &Value) {
     let known = &calibration["known"];
     assert_eq!(known["recorders"], serde_json::json!(["accounting"]), "{calibration}");
@@ -63,7 +63,7 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
         missing * 20.0 < number(&account["samples"]),
         "{hidden} may be without kernel events: {account}"
     );
-    // Means over all samples add up to the mean latency, which comes from elsewhere.
+    // Means over all samples add up to the mean latency, which has another source.
     let parts: f64 = account["whole"]["mean_ns"].as_object().unwrap().values().map(number).sum();
     let mean = number(&series["mean"]);
     assert!((parts - mean).abs() <= mean * 1e-9 + 1.0, "{parts} {mean}");

@@ -1,5 +1,5 @@
-//! Where the time of every sample goes, when a test made it go there: threads that wander, clocks
-//! and ways to sleep, and a group's quota.
+//! The breakdown of every sample's time, with causes injected by the test: threads that migrate,
+//! clocks and ways to sleep, and a group's quota.
 
 use crate::common;
 use crate::common::quota::Quota;
@@ -15,13 +15,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// At each multiple of this a hog takes its CPU for [`BURST`].
+/// At each multiple of this a hog takes the CPU for [`BURST`].
 const EVERY: i64 = 23_000_000;
 const BURST: i64 = 3_000_000;
-/// Of the measured threads.
+/// The period of the measured threads.
 const PERIOD: i64 = 1_000_000;
 
-/// Takes these CPUs from anybody of lower priority, all at the same instants, while `work` runs.
+/// Takes these CPUs from all tasks of lower priority, at the same instants, while `work` runs.
 fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     let hog = |cpu: usize| {
@@ -44,7 +44,7 @@ fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// punctual where the kernel's types are hidden, as on a kernel that does not export them.
+/// punctual with the kernel's types hidden, as on a kernel that does not export them.
 fn without_types() -> Command {
     let mut command = Command::new("unshare");
     let hidden = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\"";
@@ -52,19 +52,19 @@ fn without_types() -> Command {
     command
 }
 
-/// The accounts of all series, and how many samples of each may be in none.
+/// The accounts of all series, and the maximum number of samples of each without one.
 struct Accounts {
-    /// By the names of their measures.
+    /// The accounts by the names of their measures.
     all: Vec<(String, Value)>,
     hidden: usize,
 }
 
-/// `None`, and said why, where there are none.
+/// `None`, with the reason printed, if unavailable.
 fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> {
     accounts_beside(arena, experiment, untyped, |_| ())
 }
 
-/// The same, with something done to the process that measures.
+/// Like `accounts`, with an action on the measuring process.
 fn accounts_beside(
     arena: &Arena,
     experiment: &str,
@@ -101,9 +101,9 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// A hog that comes 43 times in a second makes a sample late each time: those are laid at its door,
-/// and next to nothing at none. Counted are samples and not their time: what else keeps a busy
-/// machine's CPU for long is in the time too.
+/// A hog that runs 43 times a second makes a sample late each time: those are attributed to it, and
+/// nearly none to others. Samples are counted rather than their time: other tasks on a busy machine
+/// contribute to the time.
 fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let whole = &account["whole"];
     let (samples, missing) = (number(&account["samples"]), number(&account["unattributed"]));
@@ -118,7 +118,7 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
         longest("unknown")
     );
     println!("{report}");
-    // The hog itself may come late, where the kernel does not switch.
+    // The hog itself may be late if the kernel does not switch.
     assert!((30.0..=60.0).contains(&longest("preempted")), "{report} {whole}");
     let hidden = hidden as f64;
     assert!(
@@ -128,7 +128,7 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     assert!(unknown < 0.05 + hidden / samples, "{report} {whole}");
 }
 
-/// A measure of this name with these keys, whose samples are divided.
+/// A measure of this name with these keys, whose samples are broken down.
 fn measure(name: &str, cpus: &str, more: &str) -> String {
     format!(
         "[[measure]]\nname = '{name}'\nkind = 'timer'\ncpus = '{cpus}'\nperiod = \
@@ -169,7 +169,7 @@ fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
     }
 }
 
-/// It is woken on one CPU and may run on the other: a hog on both is to blame wherever it waits.
+/// The thread is woken on one CPU and may run on the other: a hog on both is the culprit anywhere.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_thread_that_wanders_is_followed() {
@@ -194,11 +194,11 @@ fn a_thread_that_wanders_is_followed() {
     }
 }
 
-/// How often a run is stopped, and for how long each time.
+/// The number of stops of a run, and the length of each.
 const STOPS: usize = 20;
 const STOPPED: Duration = Duration::from_millis(4);
 
-/// Stops a process again and again while it measures.
+/// Stops a process repeatedly while it measures.
 fn stop_and_let_go_on(pid: i32) {
     let measures = || {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -214,7 +214,7 @@ fn stop_and_let_go_on(pid: i32) {
     }
 }
 
-/// What it was stopped for is nobody's delay of the timer.
+/// The time of a stop is not a delay of the timer by another task.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_stopped_thread_is_stopped_and_no_cpu_is_blamed() {
@@ -233,13 +233,13 @@ fn a_stopped_thread_is_stopped_and_no_cpu_is_blamed() {
             report.hidden
         );
         println!("{shown}");
-        // A stop may come while the thread is late anyway, or a sample be kept from the programs.
+        // A stop may coincide with another delay, or a sample be hidden from the BPF programs.
         let least = STOPS as f64 / 2.0 - report.hidden as f64;
         assert!((least..=STOPS as f64 + 2.0).contains(&longest("stopped")), "{shown}");
     }
 }
 
-/// A process that is ended with the test.
+/// A process that is killed with the test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -249,7 +249,7 @@ impl Drop for Ended {
     }
 }
 
-/// A task of the group uses its quota up on the CPU of the measured thread, which is in the group
+/// A task of the group uses up its quota on the CPU of the measured thread, which is in the group
 /// too; a task outside of it has the CPU meanwhile.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
@@ -300,7 +300,7 @@ fn a_groups_quota_is_named_although_others_run() {
     println!("{report} {whole}");
     assert!(times >= 10 && blamed >= 10.0 && blamed <= times as f64 * 2.0, "{report}");
     assert!(of("unknown") < 0.05, "{report}");
-    // The windows of the worst tell the same, and who ran meanwhile.
+    // The windows of the worst show the same, and the task that ran meanwhile.
     let explained = arena.explained(&[]);
     let held = explained["samples"].as_array().unwrap().iter();
     let held: Vec<&Value> = held.filter(|sample| number(&sample["latency_ns"]) >= 4e7).collect();

@@ -1,4 +1,4 @@
-//! The answer first: what a user reads, counted on what was recorded once on real kernels.
+//! The answer first: counts what a user has to read, on bundles recorded once on real kernels.
 
 use crate::common::punctual;
 use punctual_bundle::Bundle;
@@ -12,11 +12,11 @@ use punctual_session::replayed;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Columns of a terminal.
+/// The columns of a terminal.
 const WIDTH: usize = 80;
-/// Lines of the end of `attach --explain`.
+/// The lines at the end of `attach --explain`.
 const LINES: usize = 40;
-/// What it prints below its figures: a blank line, the bundle, the report.
+/// The lines below its figures: a blank line, the bundle, the report.
 const BELOW: usize = 3;
 /// The worst samples that `explain` shows one by one.
 const SHOWN: usize = 5;
@@ -42,7 +42,7 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
     all
 }
 
-/// As `show` and the end of an attachment have it.
+/// The summary as in `show` and at the end of an attachment.
 fn summary_of(bundle: &Bundle) -> Summary {
     let mut summary = punctual_analyze::summarize(bundle);
     let evidence = Evidence {
@@ -65,7 +65,7 @@ fn details(bundle: &Bundle) -> String {
     terminal::show(&summary_of(bundle), &punctual_analyze::views(bundle), &narrow())
 }
 
-/// As `explain` prints it; nothing where nothing was kept.
+/// The output of `explain`; empty if no events were kept.
 fn explain(bundle: &Bundle) -> String {
     let options = narrow().in_time(bundle.timebase());
     let all = explained::open(bundle, &Wanted::default());
@@ -78,7 +78,7 @@ fn explain(bundle: &Bundle) -> String {
     })
 }
 
-/// The place of the last line of the answer: what begins with a word of its own.
+/// The last line of the answer: its lines begin with one of these words.
 fn answered_by(text: &str) -> usize {
     let words = ["verdict ", "figure ", "delayed by ", "to do "];
     let is_answer = |line: &str| words.iter().any(|word| line.starts_with(word));
@@ -89,7 +89,7 @@ fn answered_by(text: &str) -> usize {
 #[test]
 fn the_end_of_an_attachment_has_at_most_forty_lines() {
     let all = [bundles_in("causes"), bundles_in("bundles")].concat();
-    // A program does not name its threads so long.
+    // Real programs do not have such long names of threads.
     for (name, bundle) in all.iter().filter(|(name, _)| name != "hostile") {
         let text = brief(bundle);
         let lines = text.lines().count() + BELOW;
@@ -138,7 +138,7 @@ fn the_end_of_an_attachment_and_all_its_details() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let all = [bundles_in("causes"), bundles_in("bundles")].concat();
-    // Figures of 19 digits are wider than any that was measured.
+    // Figures of 19 digits are wider than any measured one.
     for (name, bundle) in all.iter().filter(|(name, _)| name != "hostile") {
         for text in [brief(bundle), details(bundle), explain(bundle)] {
             for line in text.lines() {
@@ -149,7 +149,7 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-/// The commands of a role, as docs and `--help` have them, each with its options.
+/// The commands of a role in docs and `--help`, each with its options.
 const LATE_LOOP: [&str; 2] = ["attach --explain -- ./control-loop", "report BUNDLE"];
 const GATE: [&str; 2] = ["new gate.toml", "run gate.toml --quiet"];
 const KERNELS: [&str; 3] = [
@@ -158,9 +158,9 @@ const KERNELS: [&str; 3] = [
     "compare standard rt",
 ];
 
-/// Lines that a user reads in a role.
+/// The maximum number of lines that a user reads in a role.
 const READ: usize = 60;
-/// The answer stands in the first ones.
+/// The answer is within the first ones.
 const FIRST: usize = 15;
 
 fn help(words: &[&str]) -> String {
@@ -200,8 +200,7 @@ fn a_late_loop_is_answered_first() {
     }
 }
 
-/// Where no windows were kept for the longest sample, the cause of another series is named, with
-/// its name.
+/// Without windows for the longest sample, the cause of another series is shown, with its name.
 #[test]
 fn a_cause_is_named_where_the_longest_sample_has_no_windows() {
     for (name, figure, of) in [
@@ -234,7 +233,7 @@ fn remedies_fit_what_was_recorded() {
     }
 }
 
-/// A recording of the whole run explains the answer as windows do, and as `explain` itself.
+/// A recording of the whole run explains the answer as well as windows and `explain` itself.
 #[test]
 fn a_recording_explains_the_answer() {
     let all = bundles_in("bundles");
@@ -249,8 +248,8 @@ fn a_recording_explains_the_answer() {
     assert_eq!(delays.series, None);
 }
 
-/// A run that was replayed by instruction is explained by that: 3,386,843 of the 3,394,818
-/// instructions that fit into its longest sample were executed with interrupts disabled.
+/// The answer of a replayed run uses the replay: 3,386,843 of the 3,394,818 instructions that fit
+/// into its longest sample were executed with interrupts disabled.
 #[test]
 fn a_replay_explains_the_answer() {
     let replayed = Bundle::open(&fixtures().join("labs/quick/cells/6.1/r1")).unwrap();

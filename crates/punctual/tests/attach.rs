@@ -1,5 +1,4 @@
-//! `punctual attach` against programs whose cycles are known, and against what cyclictest prints of
-//! itself.
+//! `punctual attach` against programs with known cycles, and against cyclictest's own output.
 
 mod lint;
 mod metrics;
@@ -14,11 +13,11 @@ use crate::openmetrics;
 use serde_json::Value;
 use std::process::{Command, Output};
 
-/// Cycles of a program; it has some hundred.
+/// The number of a program's cycles; it has some hundred.
 const CYCLES: &str = "400";
-/// Its exit code, unless it spins.
+/// The program's exit code, unless it spins.
 const OWN: Option<i32> = Some(7);
-/// Its period in ns.
+/// The program's period in ns.
 const PERIOD: f64 = 2e6;
 
 /// A directory with the program in it.
@@ -31,7 +30,7 @@ fn attached(place: &Place, more: &[&str], command: &[&str]) -> Output {
     place.punctual(&[&["attach", "--quiet", "--output", "bundle"], more, &["--"], command].concat())
 }
 
-/// The summary of what was measured of the program in this mode.
+/// The summary of a measurement of the program in this mode.
 fn summary(mode: &str, more: &[&str]) -> Option<Value> {
     let place = compiled()?;
     let output = attached(&place, more, &["./periodic", mode, CYCLES, "0"]);
@@ -76,7 +75,7 @@ fn assert_kind(summary: &Value, kind: &str, periodic: bool) {
     let response = series(summary, "periodic/response");
     let all = response["count"].as_u64().unwrap() + response["skipped"].as_u64().unwrap();
     let wanted: u64 = CYCLES.parse().unwrap();
-    // The last ends with the thread, and what a program is late for may be left out by itself.
+    // The last one ends with the thread, and a late program may skip some by itself.
     assert!(all + 20 >= wanted, "{all} cycles of {wanted}");
     assert!(response["min"].as_i64().unwrap() >= 100_000, "{response:#}");
 }
@@ -178,7 +177,7 @@ fn a_sleeper_that_makes_32_bit_calls() {
     assert_eq!(measure(&summary, "periodic")["parameters"]["wait"], "clock_nanosleep");
 }
 
-/// It passes the end of each sleep as an instant, and begins behind a script that starts it.
+/// The program passes the end of each sleep as an instant, and is started by a script.
 #[test]
 fn a_loop_in_python_sleeps_for_a_time() {
     if !is_root("attaching to programs") || !has_program("python3", "python3") {
@@ -214,7 +213,7 @@ fn a_task_of_higher_priority_is_named() {
     assert_eq!(culprits["rows"][0][0], "hog", "{culprits:#}");
     let preempted = part(&summary, "periodic/response", "preempted");
     assert!(preempted > 50_000.0, "{preempted}");
-    // In its longest cycles, by the function that was interrupted.
+    // The hog is in the longest cycles, by the interrupted function.
     let tables = measure(&summary, "periodic")["notes"]["tables"].as_array().unwrap();
     let worst = tables.iter().find(|table| table["name"] == "worst-cycles");
     let rows = worst.unwrap_or_else(|| panic!("{tables:#?}"))["rows"].as_array().unwrap();
@@ -235,7 +234,7 @@ fn a_lock_is_waited_for() {
     assert!(figure(measure(&summary, "periodic"), "blockings") > 0.05);
 }
 
-/// Holds in a table of those whose locks were waited for: this task, by this evidence.
+/// Asserts that a table of lock holders has this task, by this evidence.
 #[track_caller]
 fn assert_holder(mode: &str, evidence: &str) {
     let Some(summary) = summary(mode, &[]) else { return };
@@ -251,7 +250,7 @@ fn assert_held(summary: &Value, evidence: &str) {
     assert_eq!((&row[0], &row[2]), (&"holder".into(), &evidence.into()), "{held:#?}");
     let (waits, total) = (row[3].as_f64().unwrap(), row[4].as_f64().unwrap());
     assert!(waits > 10.0 && total > waits * 1_000.0, "{held:#?}");
-    // All locks are one thread's: what it held is what was waited for.
+    // All locks are held by one thread: its holding time is the waiting time.
     let cycles = series(summary, "periodic/response")["count"].as_f64().unwrap();
     let locks = part(summary, "periodic/response", "lock") * cycles;
     assert!(total <= locks * 1.01 && total > locks * 0.5, "{total} of {locks}: {held:#?}");
@@ -267,7 +266,7 @@ fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
     assert_holder("lock-pi", "owner in the PI futex");
 }
 
-/// There it has another id, which is in the mutex.
+/// The mutex contains its other id there.
 #[test]
 fn the_owner_of_a_mutex_in_a_container_is_named() {
     let Some(place) = compiled().filter(|_| can_unshare()) else { return };
@@ -278,7 +277,7 @@ fn the_owner_of_a_mutex_in_a_container_is_named() {
     assert_held(&summary, "owner in the mutex");
 }
 
-/// Begins a command in a PID namespace of its own.
+/// Starts a command in a new PID namespace.
 const UNSHARE: [&str; 4] = ["unshare", "--pid", "--fork", "--mount-proc"];
 
 fn can_unshare() -> bool {
@@ -293,7 +292,7 @@ fn can_unshare() -> bool {
 #[test]
 fn within_a_container_it_is_refused() {
     let Some(place) = compiled().filter(|_| can_unshare()) else { return };
-    // Whatever needs the ids of threads: no event would be theirs, or those of strangers.
+    // Options that need thread ids: events would have none of the program's, or those of strangers.
     let refused: [&[&str]; 5] = [
         &["attach", "--backend", "tracefs", "--", "./periodic", "absolute", CYCLES],
         &["attach", "--explain", "--", "./periodic", "absolute", CYCLES],
@@ -329,7 +328,7 @@ fn within_a_container_its_own_programs_are_measured() {
     assert!(!series.contains("-2147"), "an id of outside: {series}");
 }
 
-/// futex_wait(2) and futex_waitv(2) for the value of a taken lock, the owner of which is not known.
+/// futex_wait(2) and futex_waitv(2) for the value of a taken lock, whose owner is unknown.
 #[test]
 fn the_further_calls_for_locks_are_waits_for_locks() {
     let Some(place) = compiled() else { return };
@@ -345,7 +344,7 @@ fn the_further_calls_for_locks_are_waits_for_locks() {
     }
 }
 
-/// It waits in FUTEX_WAIT_BITSET, as locks of Rust's standard library do.
+/// The thread waits in FUTEX_WAIT_BITSET, as locks of Rust's standard library do.
 #[test]
 fn the_owner_of_a_mutex_that_is_waited_for_until_a_time_is_named() {
     assert_holder("lock-timed", "owner in the mutex");
@@ -370,7 +369,7 @@ fn a_write_to_disk_is_io() {
         series(&summary, "periodic/response")["mean"].as_f64().unwrap(),
     );
     let calls = part(&summary, "periodic/response", "system-call");
-    // On a file system in memory there is nothing to wait for.
+    // A file system in memory needs no waiting.
     assert!(io > 0.0 || calls > mean / 10.0, "{summary:#}");
 }
 
@@ -385,13 +384,13 @@ fn requirements_decide_where_the_command_ended_well() {
     assert_eq!(code("response max < 1h"), Some(0));
     assert_eq!(code("response max < 1us"), Some(3));
     assert_eq!(code("wakeup count > 1000000"), Some(3));
-    // Of one thread, and of one that is not there.
+    // Requirements on one thread, and on a missing one.
     assert_eq!(code("periodic/wakeup count > 1000000"), Some(3));
     assert_eq!(code("aperiodic/wakeup count > 1000000"), Some(4));
     let shown = place.punctual(&["show", "--json", "bundle"]);
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!(shown["verdict"], "undecided", "what was kept says the same: {shown:#}");
-    // What `run` leaves beside its bundle `attach` leaves too.
+    // `attach` writes the same files beside its bundle as `run`.
     let _ = std::fs::remove_dir_all(place.bundle());
     let files = ["--junit", "junit.xml", "--lava", "lava", "--baseline", "history"];
     let files = [&files[..], &["--baseline-required"]].concat();
@@ -458,7 +457,7 @@ fn killed_it_leaves_no_command_and_what_it_saved() {
     assert_eq!(shown["reasons"][0]["reason"], "cut-off", "{shown:#}");
 }
 
-/// What attaching to a program that goes on writes to a terminal, as script(1) makes it.
+/// The terminal output of attaching to a running program, recorded by script(1).
 fn on_a_terminal(place: &Place, more: &str) -> String {
     let mut child = Command::new("./periodic")
         .args(["absolute", "100000"])
@@ -496,7 +495,7 @@ fn a_terminal_shows_threads_while_they_are_measured() {
     }
 }
 
-/// Another user with the two of docs/attach.md, and one with none.
+/// Another user with the two capabilities of docs/attach.md, and one with none.
 #[test]
 fn two_capabilities_are_enough() {
     use std::os::unix::fs::PermissionsExt;
@@ -558,7 +557,7 @@ fn compiled_from(source: &[u8], name: &str, options: &[&str]) -> Option<Place> {
     Some(place)
 }
 
-/// Whose stack is read although its frame pointer is none: what our programs fault is not its own.
+/// The stack is read despite an invalid frame pointer: our BPF programs' faults are not its own.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_program_without_frame_pointers_has_no_faults_of_ours() {
@@ -580,8 +579,8 @@ fn a_program_without_frame_pointers_has_no_faults_of_ours() {
     }
 }
 
-/// It waits for nothing: each time that its CPU was taken is a sample, and beside the lines of the
-/// table of all threads nothing is said of it twice.
+/// The thread never waits: each time that its CPU was taken is a sample, and the table of all
+/// threads does not repeat its lines.
 #[test]
 fn a_thread_that_polls_has_gaps() {
     let source = include_bytes!("attach/poller.c");
@@ -618,7 +617,7 @@ fn cyclictest_prints_the_same() {
     cyclictest::assert_same_median(ours, &theirs);
     println!("theirs: max {max} µs");
     let of = |key: &str| ours[key].as_f64().unwrap() / 1_000.0;
-    // What it reads after the call has returned, and what interrupts that, is in its figure alone.
+    // Readings after the call has returned, and interruptions of them, are in its own figure alone.
     assert!(
         (of("max") - max as f64).abs() <= max as f64 * 0.1 + 50.0,
         "max {} µs, theirs {max} µs",

@@ -1,6 +1,6 @@
-//! Whether `punctual attach` names what delays a cycle: programs that know nothing of it are
-//! delayed in known ways at recorded instants (attach_causes/inject.c, preloaded into them), and
-//! every delayed cycle is looked at.
+//! Whether `punctual attach` identifies the delays of cycles: unmodified programs are delayed in
+//! known ways at recorded instants (attach_causes/inject.c, preloaded into them), and every delayed
+//! cycle is checked.
 
 mod guests;
 
@@ -17,20 +17,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Of all programs, in ns.
+/// The period of all programs, in ns.
 const PERIOD: &str = "4000000";
-/// Their delays would meet: they run on one CPU.
+/// Serialises the tests: they run on one CPU, and their delays would coincide.
 static ALONE: Mutex<()> = Mutex::new(());
-/// A program's cycles: some of each cause. More make the figures of docs/notes/attach.md.
+/// The number of a program's cycles: some for each cause (more for docs/notes/attach.md).
 const CYCLES: u64 = 400;
-/// The same with a quota, where each needs longer.
+/// The number of cycles with a quota, with which each takes longer.
 const CYCLES_WITH_QUOTA: u64 = 260;
 /// The waits that cycles are inferred from.
 const LEARNING: usize = 200;
-/// Delays that are shorter affect nothing.
+/// The shortest delay that counts.
 const LEAST: Nanos = Nanos::from_micros(200);
 
-/// What is injected, in the order of inject.c: its name, the cause that is right, and the culprit.
+/// The injected causes, in the order of inject.c: the name, the true cause, and the culprit.
 const CAUSES: [(&str, MainPart, Option<&str>); 8] = [
     ("higher priority", MainPart::Preempted, Some("hog")),
     ("lock of a lower priority", MainPart::Lock, Some("holder")),
@@ -54,7 +54,7 @@ struct Injected {
     tid: u32,
 }
 
-/// What became of the cycles that a cause affected.
+/// The results for the cycles that a cause affected.
 #[derive(Default)]
 struct Score {
     affected: u64,
@@ -62,7 +62,7 @@ struct Score {
     unknown: Nanos,
     whole: Nanos,
     wrong: BTreeMap<String, u64>,
-    /// Cycles that somebody else of this machine delayed by more.
+    /// Cycles that other tasks of this machine delayed by more.
     foreign: u64,
 }
 
@@ -82,7 +82,7 @@ fn injector() -> Option<Place> {
     })
 }
 
-/// Where what a guest runs was compiled outside of it.
+/// The injector, compiled outside of the guest that runs it.
 fn compiled() -> Option<PathBuf> {
     std::env::var_os("PUNCTUAL_INJECTOR").map(PathBuf::from)
 }
@@ -103,7 +103,7 @@ fn compile(place: &Path, compiler: &str, arguments: &[&str]) {
     assert!(built.status.success(), "{}", text(&built));
 }
 
-/// Whether cycles are made of events, instead of by programs in the kernel.
+/// Whether cycles come from events instead of BPF programs.
 fn by_events() -> bool {
     std::env::var("PUNCTUAL_BACKEND").is_ok_and(|word| word == "tracefs")
 }
@@ -116,7 +116,7 @@ fn cycles(usual: u64) -> u64 {
     std::env::var("PUNCTUAL_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// The program with the injector in it, on the last CPU.
+/// Starts the program with the injector in it, on the last CPU.
 fn delayed(place: &Place, command: &[String], more: &[(&str, &str)]) -> Child {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]).current_dir(place.path()).stdin(Stdio::null());
@@ -135,7 +135,7 @@ fn online() -> CpuSet {
     text.trim().parse().unwrap()
 }
 
-/// The cycles of each thread with the division of a typical one, until the program has ended.
+/// The cycles of each thread with the breakdown of a typical one, until the program has ended.
 fn attend(start: impl FnOnce() -> Child) -> BTreeMap<u32, (Vec<Cycle>, Split)> {
     let mut attacher = CycleRecorder::start(&online(), false, backend()).expect("it starts");
     let mut child = start();
@@ -196,10 +196,10 @@ fn is_right(injected: &Injected, delay: &Delay) -> bool {
     delay.part == part && culprit.is_none_or(|culprit| by.as_deref() == Some(culprit))
 }
 
-/// A program with a quota is no real-time task: what else runs here has its CPU for longer than the
-/// quota takes it. Where the kernel does not preempt itself, others of this machine delay also a
-/// real-time one. And what the hypervisor takes is the host's doing, a late interrupt of the timer
-/// among it.
+/// Whether a delay is not the injected one. A program with a quota is not a real-time task: other
+/// tasks have its CPU for longer than the quota takes it. On a kernel without preemption, other
+/// tasks of this machine delay a real-time one as well. Steal is the host's, including a late timer
+/// interrupt.
 fn is_foreign(injected: &Injected, delay: &Delay) -> bool {
     let (_, part, _) = CAUSES[injected.cause];
     let has_quota = part == MainPart::Throttled;
@@ -213,7 +213,7 @@ fn is_foreign(injected: &Injected, delay: &Delay) -> bool {
     }
 }
 
-/// Whether it was injected while cycles were measured: not before the first, nor after the last
+/// Whether it was injected during the measured cycles: not before the first, nor after the last
 /// that ended. A thread without any has missed all of them.
 fn is_within(injected: &Injected, of: Option<&(Vec<Cycle>, Split)>) -> bool {
     let ends = of.and_then(|(cycles, _)| cycles.first().zip(cycles.last()));
@@ -222,7 +222,7 @@ fn is_within(injected: &Injected, of: Option<&(Vec<Cycle>, Split)>) -> bool {
     })
 }
 
-/// What is said of every delayed cycle.
+/// The reported cause of every delayed cycle.
 fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<Score> {
     let mut scores: Vec<Score> = CAUSES.iter().map(|_| Score::default()).collect();
     for one in all {
@@ -246,7 +246,7 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
         let cycle = so_far.last().expect("it is there");
         score.unknown += cycle.split().of(MainPart::Unknown);
         score.whole += cycle.response_time();
-        // A cycle that is late because the one before was has the cause of that one.
+        // A cycle that is late because of the one before has its cause.
         let is_own =
             |delay: &Option<Delay>| delay.as_ref().is_none_or(|of| of.part != MainPart::Overrun);
         let mut delays = so_far.iter().rev().map(|cycle| find_delay(cycle, typical));
@@ -270,7 +270,7 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
     scores
 }
 
-/// Of every cause that was injected 95 % are named, and less than 5 % of the time is unknown.
+/// For every injected cause 95 % are identified, and less than 5 % of the time is unknown.
 #[track_caller]
 fn assert_named(program: &str, scores: &[Score], at_least: usize) {
     let seen = CAUSES.iter().zip(scores).filter(|(_, score)| score.affected > 0);
@@ -289,18 +289,18 @@ fn assert_named(program: &str, scores: &[Score], at_least: usize) {
     }
     assert!(seen.len() >= at_least, "{} causes were injected", seen.len());
     for ((name, part, _), score) in seen {
-        // No event ends a page fault: its time is the thread's own, as docs/attach.md says.
+        // No event ends a page fault: its time counts as the thread's own, as docs/attach.md says.
         if by_events() && *part == MainPart::PageFault {
             continue;
         }
-        // One of a few may be another's doing: this machine is not quiet.
+        // One of a few may have another cause: this machine is not quiet.
         let may_fail = (score.affected / 20).max(1);
         assert!(score.right + may_fail >= score.affected, "{program}: {name}: {:?}", score.wrong);
         assert!(score.unknown.ns() * 20 < score.whole.ns(), "{program}: {name}: unknown");
     }
 }
 
-/// Of a program that runs so many cycles: of real-time priority `priority`, or with a quota.
+/// Runs a program with this many cycles: with real-time priority `priority`, or with a quota.
 fn assert_all_named(
     program: &str,
     place: &Place,

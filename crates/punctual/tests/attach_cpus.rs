@@ -1,5 +1,4 @@
-//! `punctual attach --cpus` against a program that disturbs a CPU in one known way, by a thread of
-//! another CPU that has a name.
+//! `punctual attach --cpus` with known disturbances of a CPU by a named thread of another CPU.
 
 #[path = "attach/entries.rs"]
 mod entries;
@@ -12,16 +11,16 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The CPU that is disturbed, and the one that does it.
+/// The disturbed CPU, and the disturbing one.
 const TARGET: usize = 1;
 const OTHER: usize = 0;
-/// The program acts every 2 ms or so, on a machine that may be busy.
+/// The program acts about every 2 ms, on a possibly busy machine.
 const SPAN: &str = "2s";
-/// Interrupts do not come closer than this, in ns.
+/// The minimum distance of interrupts, in ns.
 const HIDDEN_PERIOD: i64 = 50_000;
 const LEAST: f64 = 20.0;
 
-/// Runs until it is dropped.
+/// A disturber that runs until dropped.
 struct Disturber(Child);
 
 impl Drop for Disturber {
@@ -31,11 +30,11 @@ impl Drop for Disturber {
     }
 }
 
-/// Two tests at once would disturb each other's CPU: of two spinning threads of the same real-time
-/// priority the second never runs.
+/// Serialises the tests, which would disturb each other's CPU: of two spinning threads of the same
+/// real-time priority the second never runs.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A directory, and the CPU for this test alone; nothing where this machine cannot do it.
+/// A directory, and the CPU for this test alone; `None` if impossible on this machine.
 fn place() -> Option<(Place, MutexGuard<'static, ()>)> {
     if !is_root("attaching to CPUs") {
         return None;
@@ -48,7 +47,7 @@ fn place() -> Option<(Place, MutexGuard<'static, ()>)> {
     Some((Place::with(""), alone))
 }
 
-/// The summary of a CPU that is disturbed in this way.
+/// The summary of a CPU disturbed in this way.
 fn disturbed(mode: &str) -> Option<Value> {
     let hidden = HiddenSamples::begin();
     let summary = disturbed_by(mode, Command::new(env!("CARGO_BIN_EXE_punctual")))?;
@@ -56,7 +55,7 @@ fn disturbed(mode: &str) -> Option<Value> {
     Some(summary)
 }
 
-/// The same, where `punctual` is this command; nothing where it cannot be done.
+/// Like `disturbed`, with this command as `punctual`; `None` if impossible.
 fn disturbed_by(mode: &str, mut punctual: Command) -> Option<Value> {
     if !has_program("cc", "gcc") {
         return None;
@@ -85,8 +84,8 @@ fn disturbed_by(mode: &str, mut punctual: Command) -> Option<Value> {
     Some(place.summary())
 }
 
-/// The counts are those of /proc/interrupts, but for what this machine hides from BPF programs; and
-/// none that the file contradicts is shown as agreed.
+/// The counts match /proc/interrupts, except for entries that this machine hides from BPF programs;
+/// and no count contradicted by the file is shown as agreed.
 fn assert_counts(summary: &Value, hidden: u64) {
     let validations = measure(summary)["notes"]["validations"].as_array().unwrap();
     assert!(validations.iter().any(|one| one["what"] == "local timer interrupts"));
@@ -101,7 +100,7 @@ fn assert_counts(summary: &Value, hidden: u64) {
     }
 }
 
-/// The first row of this kind that this thread caused, with enough entries.
+/// The first row of this kind caused by this thread, with enough entries.
 #[track_caller]
 fn caused<'v>(summary: &'v Value, kind: &str, by: &str) -> &'v Value {
     entries::caused(summary, kind, by, LEAST)
@@ -124,13 +123,13 @@ fn a_task_that_is_woken_there_has_the_waker_as_its_originator() {
     assert_from_other(&summary, row, "eventfd_write");
 }
 
-/// Root without the rights that BPF needs.
+/// Root without the capabilities for BPF.
 #[test]
 fn without_bpf_the_waker_is_the_originator_too() {
     if !has_program("setpriv", "util-linux") {
         return;
     }
-    // Who may mount tracefs mounts it before the rights are taken away, for this process alone.
+    // A process that may mount tracefs does so for itself, before dropping its capabilities.
     let without = "mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
                    exec setpriv --bounding-set=-bpf,-perfmon,-sys_admin \"$0\" \"$@\"";
     let mut punctual = Command::new("unshare");
@@ -143,7 +142,7 @@ fn without_bpf_the_waker_is_the_originator_too() {
         |row: &&Value| cell(table, row, "originator").as_str().unwrap().starts_with("waker-x");
     let rows: Vec<_> = table["rows"].as_array().unwrap().iter().filter(of_waker).collect();
     let of = |column| rows.iter().map(move |row| cell(table, row, column).as_f64().unwrap());
-    // Where a kernel hides the switch from the idle task, only what woke the CPU up is seen.
+    // If the kernel hides the switch from the idle task, only the CPU's waker is seen.
     assert!(of("entries").chain(of("in other entries")).sum::<f64>() >= LEAST, "{table:#}");
     assert!(of("by CPU").all(|cpu| cpu == OTHER as f64), "{rows:#?}");
     assert_counts(&summary, 0);
@@ -237,14 +236,14 @@ fn requirements_decide_the_exit_code() {
         output.status.code()
     };
     assert_eq!(exit("interruption max < 1h", "met"), Some(0));
-    // Programs that the kernel refuses would go unnoticed: tracefs then shows the same.
+    // BPF programs refused by the kernel would be unnoticed: tracefs then shows the same.
     let findings = std::fs::read_to_string(place.path().join("met/findings.json")).unwrap();
     assert!(!findings.contains("the kernel refused the program"), "{findings}");
-    // The clock ticks, or its program ends.
+    // The CPU has ticks, or its program ends.
     assert_eq!(exit("entries == 0", "not-met"), Some(3));
 }
 
-/// In an experiment it stands beside other measures, and ends with its phase.
+/// In an experiment the measure runs beside others, and ends with its phase.
 #[test]
 fn an_experiment_has_it_beside_a_timer() {
     let Some((place, _alone)) = place() else { return };

@@ -1,5 +1,4 @@
-//! `punctual check` on the running kernel: the same rules as a table, as JSON and explained;
-//! fixed_rules and taken back.
+//! `punctual check` on the running kernel: as a table, as JSON and explained; fixed and reverted.
 
 use crate::common::{has_program, punctual, text};
 use crate::system::{Bystanders, assert_same, expect, json, last_cpu, paths, snapshot, turn};
@@ -116,7 +115,7 @@ fn what_is_fixed_is_reverted() {
     for rule in &fixed_rules {
         assert!(report.contains(&format!("{rule} ")), "{rule} is missing in {report}");
     }
-    // The kernel may refuse some, and then says so.
+    // The kernel may refuse some, and then reports it.
     assert_eq!(
         fixed.status.code(),
         Some(i32::from(report.contains("refused: ") || report.contains("the kernel kept"))),
@@ -128,7 +127,7 @@ fn what_is_fixed_is_reverted() {
         .filter(|rule| !report.contains("refused") && now[**rule] != "ok")
         .collect::<Vec<_>>();
     assert!(worse.is_empty(), "fixed but not ok: {worse:?}\n{report}");
-    // The fixes stand: nobody is told to take them back, and a partition's undo leaves them.
+    // The fixes are permanent: no hint to revert them, and a partition's undo leaves them.
     assert_eq!(expect(0, &["check"]).stderr, b"");
     assert!(text(&expect(0, &["isolate", "undo"])).contains("nothing to undo"));
     expect(0, &["isolate", "undo", "--fixes"]);
@@ -143,7 +142,7 @@ fn journals() -> usize {
     names.filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-")).count()
 }
 
-/// The command itself, killed as it enters each of its writes and syncs; the library under it:
+/// The command itself, killed at each of its writes and syncs; the library below it:
 /// crates/host/tests/isolate_real.rs.
 #[test]
 fn a_fix_killed_at_any_write_is_reverted() {

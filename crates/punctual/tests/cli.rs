@@ -1,5 +1,4 @@
-//! The command line itself: help, man pages, completions, pipes, and every command that works on a
-//! bundle over every fixture.
+//! The command line: help, man pages, completions, pipes, every bundle command on every fixture.
 
 mod documents;
 mod limits;
@@ -73,7 +72,7 @@ fn ask(line: &str, last: &str) -> Output {
         .expect("punctual starts")
 }
 
-/// oslat without -f: time-sharing, as asked, and nobody is told to become root.
+/// oslat without -f: time-sharing, as requested, without advice to become root.
 #[test]
 fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
     let place = Place::with("");
@@ -91,7 +90,7 @@ fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
     assert!(ids.contains(&"time-sharing") && !ids.contains(&"not-real-time"), "{ids:?}");
 }
 
-/// What `occupancy` counts is repeated wherever the recording is shown.
+/// The contradictions counted by `occupancy` are shown with every output of the recording.
 #[test]
 fn contradictions_of_a_recording_are_in_every_output() {
     let recorded = fixtures().into_iter().find(|path| path.ends_with("recorded")).unwrap();
@@ -133,7 +132,7 @@ fn every_subcommand_explains_itself_with_an_example() {
         assert!(help.contains("\nExample"), "{command}: {help}");
         assert!(help.contains(format!("punctual {command}").trim_end()), "{command}: {help}");
         assert!(!help.contains('\u{1b}'), "no colours into a pipe");
-        // None is left out here: those that the help lists are known.
+        // All commands of the help are known here.
         let commands = help
             .split_once("\nCommands:\n")
             .map(|(_, rest)| rest.split("\n\n").next().unwrap_or_default());
@@ -195,7 +194,7 @@ fn the_man_pages_are_sound() {
     }
     for page in pages("man1").into_iter().chain(pages("man5")) {
         let mut man = Command::new("man");
-        // As man(1) and lintian do it: all warnings, a width, a locale that knows the characters.
+        // As man(1) and lintian: all warnings, a width, a locale with the characters.
         man.args(["--warnings", "--encoding=utf8", "--local-file"]).arg(&page);
         let shown = man
             .env("LC_ALL", "C.UTF-8")
@@ -255,8 +254,7 @@ fn formats() -> Vec<String> {
     names
 }
 
-/// What must not reach a terminal: any control character but the ends of lines, and what reorders
-/// text.
+/// Characters harmful to a terminal: controls except line ends, and those that reorder text.
 fn harmful(text: &str) -> Option<char> {
     text.chars().find(|c| {
         c.is_control() && *c != '\n'
@@ -384,7 +382,7 @@ fn every_fixture_is_reported_and_exported_in_every_format() {
             let complaint = String::from_utf8_lossy(&exported.stderr).into_owned();
             match exported.status.code() {
                 Some(0) => assert_eq!(complaint, "", "{name} {format}"),
-                // What a bundle does not hold cannot be written; the message says what can.
+                // Data missing in a bundle cannot be written; the message lists possible formats.
                 Some(1 | 2) => assert!(
                     ["no samples were kept", "no recording", "a directory of tables"]
                         .iter()
@@ -401,7 +399,7 @@ fn every_fixture_is_reported_and_exported_in_every_format() {
     assert_eq!(all.status.code(), Some(0));
 }
 
-/// `… | head -1`: the reader goes away after a line, or before the first.
+/// `… | head -1`: the reader closes the pipe after a line, or before the first.
 #[test]
 fn a_closed_pipe_is_an_ordinary_end() {
     let good =
@@ -426,7 +424,7 @@ fn a_closed_pipe_is_an_ordinary_end() {
             let script = format!("set -o pipefail; \"$@\" | {reader} >/dev/null");
             let mut shell = Command::new("bash");
             shell.args(["-c", &script, "bash", env!("CARGO_BIN_EXE_punctual")]).args(&arguments);
-            // As a shell starts it: Rust's test runner has SIGPIPE ignored already.
+            // As from a shell: Rust's test runner already ignores SIGPIPE.
             let ended = shell.output().unwrap();
             assert_eq!(text(&ended), "", "{arguments:?} | {reader}");
             assert_eq!(ended.status.code(), Some(0), "{arguments:?} | {reader}");
@@ -434,7 +432,7 @@ fn a_closed_pipe_is_an_ordinary_end() {
     }
 }
 
-/// `… >&-`: the runtime puts /dev/null in its place, where every answer would be lost in silence.
+/// `… >&-`: the runtime replaces it by /dev/null, where every answer would be silently lost.
 #[test]
 fn a_closed_standard_output_is_an_error() {
     let good =
@@ -484,7 +482,7 @@ fn a_new_experiment_of_every_kind_resolves_with_and_without_its_defaults() {
         let plan = |file: &str| place.punctual(&["run", "--plan", file, "--output", "bundle"]);
         let short = plan(&file);
         assert_eq!(short.status.code(), Some(0), "{kind}: {}{experiment}", text(&short));
-        // What is said to be the value anyway is it.
+        // The values stated as defaults are the defaults.
         let is_key = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
         let with_keys = experiment
             .lines()
@@ -529,7 +527,7 @@ fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
     assert!(text(&written).contains("# stress-ng is not installed"), "{}", text(&written));
 }
 
-/// clap would propose `-- -p`, and name a bundle so.
+/// clap would propose `-- -p`, and treat it as the name of a bundle.
 #[test]
 fn an_unknown_option_gets_no_wrong_tip() {
     let place = Place::with("");

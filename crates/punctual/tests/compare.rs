@@ -1,4 +1,4 @@
-//! `punctual compare` on real bundles and on imports, as a pipeline uses it.
+//! `punctual compare` on real bundles and on imports, as used in a pipeline.
 
 use crate::common::{Place, text};
 use std::path::Path;
@@ -12,7 +12,7 @@ fn fixture(name: &str) -> String {
         .to_string()
 }
 
-/// A run of cyclictest whose latencies (µs) spread over a hundred from this one on, imported.
+/// An imported run of cyclictest with latencies (µs) spread over a hundred from this one on.
 fn imported(place: &Place, name: &str, from: usize) {
     let rows: String = (0..100).map(|k| format!("{:06} {:06}\n", from + k, 400 - 3 * k)).collect();
     let total: usize = (0..100).map(|k| 400 - 3 * k).sum();
@@ -80,7 +80,7 @@ fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
     assert!(xml.contains("failures=\"2\"") && xml.contains("imported/thread 0"), "{xml}");
     assert_eq!(compare("--fail-if-worse p50:80us --require max:90us").status.code(), Some(0));
     assert_eq!(compare("--require p50:10us").status.code(), Some(3));
-    // Nobody reads what it prints.
+    // The output goes to a closed pipe.
     for json in [&[][..], &["--json"]] {
         let _ = std::fs::remove_file(place.path().join("j.xml"));
         let (reader, writer) = std::io::pipe().unwrap();
@@ -92,7 +92,7 @@ fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
         assert_eq!(status.code(), Some(3));
         assert!(place.path().join("j.xml").exists(), "a closed pipe loses no file");
     }
-    // The other way round it became better.
+    // In the opposite order it is an improvement.
     let better = "compare --a new0 new1 new2 new3 --b old0 old1 old2 old3 --require p50:0.1%";
     assert_eq!(
         place.punctual(&better.split_whitespace().collect::<Vec<_>>()).status.code(),
@@ -105,7 +105,7 @@ fn what_is_not_known_decides_nothing() {
     let place = Place::with("");
     imported(&place, "old", 10);
     imported(&place, "new", 60);
-    // One import a side: nobody knows how its samples depend on each other.
+    // One import per side: the dependence of its samples is unknown.
     let single = place.punctual(&["compare", "old", "new", "--fail-if-worse", "p50:1us"]);
     assert_eq!(single.status.code(), Some(4), "{}", text(&single));
     assert!(text(&single).contains("give several runs"), "{}", text(&single));
@@ -189,8 +189,8 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
     assert!(json(&compared)["gates"].to_string().contains("it was cut off"), "{}", text(&compared));
 }
 
-/// One side missed periods: what is compared is the corrected figure that `show` prints, and the
-/// measured one stands beside it.
+/// One side missed periods: the compared figure is the corrected one that `show` prints, and the
+/// measured one is beside it.
 #[test]
 fn corrected_figures_agree_with_those_of_show() {
     let place = Place::with("");
@@ -219,7 +219,7 @@ fn corrected_figures_agree_with_those_of_show() {
             same(measured, &metric["measured"][0]);
             compared += 1;
         }
-        // No bar of a ratio reaches below nothing.
+        // No interval of a ratio extends below zero.
         if let Some(low) = metric["ratio"]["low"].as_f64() {
             assert!(low > 0.0 && low <= metric["ratio"]["at"].as_f64().unwrap(), "{metric}");
         }
@@ -248,7 +248,7 @@ fn imports_are_paired_by_cpu_or_the_option_is_printed() {
         let cpu = one.rsplit(' ').next().unwrap();
         assert!(partner.ends_with(&format!("cpu{cpu}")), "{one} is paired with {partner}: {known}");
     }
-    // A histogram of unpinned threads names no CPU: the option that is printed works as it stands.
+    // A histogram of unpinned threads names no CPU: the printed option works unchanged.
     imported(&place, "old", 10);
     let alone = place.punctual(&["compare", "old", &good]);
     assert_eq!(alone.status.code(), Some(2), "{}", text(&alone));

@@ -49,8 +49,7 @@ int main(int argc, char **argv) {
 }
 "#;
 const N: u64 = 1000;
-/// Faults and switches that one run has and another has not: where memory lies differs, and others
-/// preempt.
+/// Differences in faults and switches of two runs: memory layout differs, and other tasks preempt.
 const NOISE: u64 = 40;
 
 fn compiled() -> Option<Place> {
@@ -109,15 +108,15 @@ fn a_program_with_known_counts_has_these() {
     let Some(place) = compiled().filter(|_| is_root("counting in the kernel")) else { return };
     let (without, with) = (counts(&place, 0), counts(&place, N));
     let more = |name: &str| known(&with, name).saturating_sub(known(&without, name));
-    // Its own, those of its child, one to move; a signal is sent and returned from, with two getpid
-    // beside.
+    // The program's own calls, those of its child, one to move; a signal is sent and returned from,
+    // with two additional getpid.
     let calls = N + N + N + N / 10 + 4 * (N / 10) + N / 10;
     assert_eq!(more("system-calls"), calls, "{with:#}");
     assert_eq!(more("futex-calls"), N, "{with:#}");
     assert_eq!(more("signals"), N / 10, "{with:#}");
     for (name, least) in [("minor-faults", N), ("page-faults", N), ("voluntary-switches", N / 10)] {
         let counted = more(name);
-        // A timer that has expired before the sleeper has left its CPU is no switch.
+        // A timer that expires before the sleeper has left its CPU causes no switch.
         assert!(
             counted + NOISE >= least && counted <= least + 4 * NOISE,
             "{name}: {counted} for {least}: {with:#}"
@@ -125,11 +124,10 @@ fn a_program_with_known_counts_has_these() {
     }
     if has_two_cpus() {
         let moved = more("cpu-migrations");
-        // The run without is moved by the scheduler now and then as well.
+        // The scheduler sometimes moves the run without moves as well.
         assert!(moved.abs_diff(N / 10) <= NOISE, "{moved} migrations: {with:#}");
     }
-    // Counted twice, by perf events from the first instruction on and by wait4 with the start
-    // before.
+    // Counted twice: by perf events from the first instruction, and by wait4 with the start before.
     let sum = known(&with, "voluntary-switches") + known(&with, "involuntary-switches");
     assert!(sum.abs_diff(known(&with, "context-switches")) <= 10, "{with:#}");
     let share = of(&with, "futex-calls")["share"]["share"].as_f64().unwrap();
@@ -139,7 +137,7 @@ fn a_program_with_known_counts_has_these() {
     assert!(wall >= (N as i64 / 10) * 100_000, "it sleeps as long: {with:#}");
     let total = cpu["total"].as_i64().unwrap();
     assert_eq!(total, cpu["user"].as_i64().unwrap() + cpu["system"].as_i64().unwrap());
-    // Software events never take turns.
+    // Software events are never multiplexed.
     assert!(
         with["counts"]
             .as_array()
@@ -272,7 +270,7 @@ fn the_exit_code_is_the_commands_own_and_wrong_requests_start_nothing() {
 #[test]
 fn a_process_that_runs_is_counted_from_then_on() {
     let Some(place) = compiled().filter(|_| is_root("counting in the kernel")) else { return };
-    // What comes before it is stopped is not counted; the number stays that of the process.
+    // Activity before it is stopped is not counted; the id stays that of the process.
     let mut known_counts = Command::new("sh")
         .args(["-c", "kill -STOP $$; exec ./known 1000"])
         .current_dir(place.path())
@@ -286,7 +284,7 @@ fn a_process_that_runs_is_counted_from_then_on() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The first line of an interval: it counts.
+    // The first line of an interval shows that it counts.
     let mut lines = BufReader::new(counting.stderr.take().unwrap()).lines();
     let heading = lines.next().unwrap().unwrap();
     assert!(heading.contains("context-switches") && heading.ends_with("(a second)"), "{heading}");
@@ -330,7 +328,7 @@ fn hardware_events_are_counted_or_the_cause_is_named() {
     }
 }
 
-/// The same call that a measure claims to make, by another counter than its own validation's.
+/// Counts the call that a measure claims to make, by a counter other than its own validation's.
 #[test]
 fn counters_of_a_measure_are_of_its_thread_and_of_its_samples() {
     let place = Place::with("");
@@ -370,7 +368,7 @@ fn counters_of_a_measure_are_of_its_thread_and_of_its_samples() {
         None => panic!("neither a count nor a reason: {row:?}"),
     };
     match known(&rows[0]) {
-        // Beside them stand those that begin and end it, and what a tick made the thread do.
+        // In addition to the calls at its begin and end, and those caused by ticks.
         Some(calls) => {
             assert!((20_000.0..20_200.0).contains(&calls), "{table}");
             assert!((rows[0][3].as_f64().unwrap() - calls / 20_000.0).abs() < 1e-9, "{table}");

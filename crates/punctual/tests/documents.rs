@@ -1,4 +1,4 @@
-//! `show` and `report` of what is no bundle: searches, labs, comparisons.
+//! `show` and `report` for documents other than bundles: searches, labs, comparisons.
 
 use crate::common::{Place, text};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn fixture(name: &str) -> String {
     bundles.join(name).display().to_string()
 }
 
-/// What the program printed, where it ended well.
+/// The output of a successful command.
 fn printed(place: &Place, arguments: &[&str]) -> String {
     let ended = place.punctual(arguments);
     assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {}", text(&ended));

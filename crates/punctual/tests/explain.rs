@@ -1,4 +1,4 @@
-//! `--explain` and `punctual explain`: which windows are kept, and what becomes of them.
+//! `--explain` and `punctual explain`: the selection of kept windows, and their storage.
 
 mod kept;
 mod slow_disk;

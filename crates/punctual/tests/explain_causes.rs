@@ -1,5 +1,5 @@
-//! Samples that a test made late are attributed to what it did: on bundles that were recorded once
-//! (fixtures/causes), exactly; here and now as scores (`./x test --all`).
+//! Samples delayed by a test are attributed to its cause: exactly on bundles that were recorded
+//! once (fixtures/causes); live as scores (`./x test --all`).
 
 mod affinity;
 mod case;

@@ -1,5 +1,4 @@
-//! `punctual explain --exact`: a run in virtual time, replayed with every instruction seen
-//! (docs/exact.md).
+//! `punctual explain --exact`: a run in virtual time, replayed by instruction (docs/exact.md).
 
 use crate::common::{Place, eventually, kill, processes_with, text};
 use punctual_lab::{Arch, Kernel};
@@ -10,8 +9,8 @@ use std::process::{Command, Stdio};
 
 const KERNEL: &str = "6.1";
 
-/// One load frees what it reads, so that the kernel has something to do with interrupts disabled;
-/// the other one has functions and source lines.
+/// One load frees what it reads, so that the kernel works with interrupts disabled; the other one
+/// has functions and source lines.
 const EXPERIMENT: &str = r#"
 [[measure]]
 kind = "timer"
@@ -26,7 +25,7 @@ command = "SPIN"
 loads = ["sh", "spin"]
 "#;
 
-/// What runs nearly always: line 3, in a function of its own.
+/// The program that runs nearly always: line 3, in a separate function.
 const SPIN: &str = "static volatile long turns;
 static void __attribute__((noinline)) turn(void) {
     for (int i = 0; i < 1000; i++) turns++;
@@ -38,8 +37,8 @@ fn sum(values: &Value, key: &str) -> u64 {
     values.as_array().expect("an array").iter().map(|one| one[key].as_u64().expect(key)).sum()
 }
 
-/// Every sample: the parts are the way without gap, the way is the latency in instructions of 8 ns,
-/// and functions have all of it.
+/// Checks a sample: the parts add up to the path without gap, the path is the latency in
+/// instructions of 8 ns, and functions cover all of the path.
 fn check_sample(sample: &Value) {
     let instructions = sample["instructions"].as_u64().expect("instructions");
     let latency = sample["latency_ns"].as_u64().expect("a latency");
@@ -51,8 +50,8 @@ fn check_sample(sample: &Value) {
         assert_eq!(part["begin"], end, "{sample:#}");
         end += part["instructions"].as_u64().expect("instructions");
     }
-    // A timer's way leads through these (kernel/time/hrtimer.c, kernel/sched/core.c), and ends
-    // where the clock is read.
+    // A timer's path leads through these (kernel/time/hrtimer.c, kernel/sched/core.c), and ends at
+    // the reading of the clock.
     let calls = sample["calls"].as_array().expect("calls");
     for function in [
         "hrtimer_interrupt",
@@ -105,12 +104,12 @@ fn a_run_is_replayed_and_explained_by_function() {
     worst.iter().for_each(check_sample);
     check_sample(&document["ordinary"]);
     assert_eq!(worst[0]["latency_ns"], summary["phases"][0]["series"][0]["max"]);
-    // The load that runs nearly always is what most samples interrupt.
+    // Most samples interrupt the load that runs nearly always.
     let all = || worst.iter().chain([&document["ordinary"]]);
     let lines = all().flat_map(|sample| sample["lines"].as_array().into_iter().flatten());
     let of_spin = lines.filter(|line| line["function"] == "spin:turn").collect::<Vec<_>>();
     if of_spin.is_empty() {
-        // Its path is another in each run, and so is the timeline.
+        // The program's path differs in each run, and so does the timeline.
         println!("SKIPPED: source lines lack a sample that interrupted the program");
     } else {
         assert!(of_spin.iter().any(|line| line["line"] == "spin.c:3"), "{of_spin:#?}");
@@ -125,7 +124,7 @@ fn a_run_is_replayed_and_explained_by_function() {
     let kept: Value = serde_json::from_slice(&kept).expect("JSON");
     assert_eq!(kept["worst"], document["worst"]);
 
-    // What is in the bundle is not replayed again.
+    // An explanation in the bundle is not replayed again.
     let options = ["--json", "--require", "max < 10 instructions"];
     let sections = place.punctual(&[&["sections", "bundle"], &options[..]].concat());
     assert_eq!(sections.status.code(), Some(3), "{}", text(&sections));
@@ -135,13 +134,13 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert_eq!(sections["run"]["digest"], summary["digest"]);
     let off = sections["preemption_disabled"].as_array().expect("sections");
     assert!(off.iter().any(|section| section["function"] == "schedule"), "{off:#?}");
-    // Those of the whole run have those of the worst samples among them; what marks both is a few
-    // per cent apart at most.
+    // Sections of the whole run include those of the worst samples; marks differ by at most a few
+    // %.
     let waits = sections["not_preempted"].as_array().expect("sections");
     let longest = waits.iter().filter_map(|section| section["longest"].as_u64()).max();
     let parts = worst.iter().flat_map(|sample| sample["parts"].as_array().expect("parts"));
     let parts = parts.filter(|part| part["kind"] == "not-preempted");
-    // One in which the scheduler ran, and chose another task first, is of several sections.
+    // A part in which the scheduler ran and chose another task first consists of several sections.
     let is_one = |part: &&Value| {
         let functions = part["functions"].as_array().expect("functions");
         functions.iter().all(|function| function[0] != "__schedule")
@@ -152,7 +151,7 @@ fn a_run_is_replayed_and_explained_by_function() {
         "{part:?} {waits:#?}"
     );
 
-    // The same experiment on the same kernel is the same run: no instruction differs.
+    // The same experiment on the same kernel is the same run: every instruction is equal.
     let same = format!("{KERNEL},binary={}", binary.display());
     let against = |other: &str| {
         let arguments = ["explain", "bundle", "--exact", "--worst", "5", "--json", "--against"];
@@ -167,7 +166,7 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert!(pairs.iter().all(|pair| pair["functions"] == json!([])), "{pairs:#?}");
     let findings = compared["findings"].as_array().expect("findings");
     assert!(findings.iter().any(|one| one["id"] == "exact-same-run"), "{findings:#?}");
-    // With another, whose way has no call of a function that this one has.
+    // Compare with a document whose path lacks a function call of this one.
     let mut other = document.clone();
     other["digest"] = json!("another");
     let part = &mut other["ordinary"]["parts"][0];
@@ -184,7 +183,7 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert!(both.contains(&json!([first[0], first[1], 0])), "{both:?}");
     assert!(both.contains(&json!(["renamed", 0, first[1]])) && both.len() == 2, "{both:?}");
 
-    // What a bundle from elsewhere may say of itself.
+    // Hostile values in a bundle from elsewhere.
     let manifest = std::fs::read(bundle.join("bundle.json")).expect("a manifest");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
     for (key, value, why) in [
@@ -205,7 +204,7 @@ fn a_run_is_replayed_and_explained_by_function() {
 }
 
 /// On one CPU, of a kernel that does not preempt system calls, the controller of an idle cell has
-/// no page faults while it measures.
+/// no page faults during the measurement.
 #[test]
 fn punctual_has_no_page_faults_in_an_idle_cell() {
     for kernel in [KERNEL, "6.12-rt"] {
@@ -213,10 +212,10 @@ fn punctual_has_no_page_faults_in_an_idle_cell() {
     }
 }
 
-/// What a kernel may be in for punctual when a sample is due, in instructions of 8 ns: 5 µs.
+/// The longest kernel section of punctual at a sample's due time, in instructions of 8 ns: 5 µs.
 const OWN: u64 = 625;
 
-/// It takes no part of the worst samples: on some timelines it does, in a write of its own.
+/// punctual has no part in the worst samples: on some timelines it does, with a write of its own.
 #[test]
 #[ignore = "a score: a time on one timeline; ./x test --all"]
 fn punctual_does_not_delay_an_idle_cell() {
@@ -237,7 +236,7 @@ fn punctual_does_not_delay_an_idle_cell() {
     }
 }
 
-/// Its exact explanation; null where this machine lacks something for it.
+/// The exact explanation of an idle cell; null if this machine lacks a prerequisite.
 fn idle_cell(kernel: &str) -> Value {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
     if testing::or_skip(Kernel::by_name(kernel, Arch::Amd64)).is_none()
@@ -246,7 +245,7 @@ fn idle_cell(kernel: &str) -> Value {
         return Value::Null;
     }
     let place = Place::with("");
-    // Longer than from one checkpoint to the next.
+    // Longer than the time between two checkpoints.
     let experiment = "[[measure]]\nkind = \"timer\"\nperiod = \"1ms\"\nduration = \
                       \"1200ms\"\npriority = 90\n[[phase]]\nname = \"idle\"\n";
     place.write("experiment.toml", experiment.as_bytes());
@@ -268,8 +267,8 @@ fn idle_cell(kernel: &str) -> Value {
     exact
 }
 
-/// A kernel module disables interrupts, and then preemption, until 300 µs are over: virtual time
-/// counts instructions, so that the length of both sections is known to a turn of its loop.
+/// A kernel module disables interrupts, and then preemption, for 300 µs: virtual time counts
+/// instructions, so the length of both sections is known to one turn of its loop.
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn sections_of_known_length_are_found_by_function() {
@@ -312,14 +311,14 @@ fn sections_of_known_length_are_found_by_function() {
         assert!(stack.contains(&json!("vfs_write")), "{stack:?}");
         assert_eq!(stack.last(), Some(&json!("write")));
     }
-    // Of the functions that take a lock, and not of the lock's own.
+    // Sections belong to the functions that take a lock, not to the lock's own.
     for key in ["irqs_disabled", "preemption_disabled", "migration_disabled", "lock_waits"] {
         let sections = document[key].as_array().expect("sections");
         let names = sections.iter().filter_map(|section| section["function"].as_str());
         let locks = names.filter(|name| name.starts_with("_raw_") || name.contains("_lock_irq"));
         assert_eq!(locks.collect::<Vec<_>>(), [""; 0], "{sections:#?}");
     }
-    // A section ends where the scheduler has chosen.
+    // A section ends when the scheduler has chosen.
     let longest = |key: &str| document[key][0]["longest"].as_u64().expect("a length");
     assert!(document["measured"].as_u64() < document["instructions"].as_u64());
     assert!(longest("preemption_disabled") < document["measured"].as_u64().expect("a count"));
@@ -366,7 +365,7 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     let experiment = std::fs::read_to_string(file).expect("an experiment");
     assert!(experiment.contains("stress-ng --mremap "), "{experiment}");
 
-    // Killed in the middle of a trial, it goes on, and ends as if it had not been.
+    // Killed in the middle of a trial and resumed, it has the same result as an uninterrupted one.
     let found = std::fs::read(directory.join("hunt.json")).expect("hunt.json");
     std::fs::remove_file(directory.join("hunt.json")).expect("it is there");
     let bundle = directory.join(trials[1]["bundle"].as_str().expect("a bundle"));
@@ -389,7 +388,7 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
     assert!(std::fs::read(directory.join("hunt.json")).expect("hunt.json") == found);
 
-    // The same again, from what is there: no trial is run, and nothing differs.
+    // Repeated from the stored trials: none is run, and the result is equal.
     let required = ["--json", "--require", "max < 100 instructions"];
     let again = search(&[&["--resume", place_of_search.as_str()], &required[..]].concat());
     assert_eq!(again.status.code(), Some(3), "{}", text(&again));
@@ -407,8 +406,8 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     assert!(verdicts.contains("max &lt; 100 instructions"), "{verdicts}");
 }
 
-/// A kernel that panics, one that hangs, and one whose memory runs out are findings with their
-/// consoles, and the search goes on.
+/// A kernel that panics, one that hangs, and one that runs out of memory are findings with their
+/// consoles, and the search continues.
 #[test]
 #[ignore = "takes minutes of CPU time, and with 400 MiB memory did not run out in its trial"]
 fn what_ends_a_kernel_is_a_finding_of_its_own() {
@@ -416,7 +415,7 @@ fn what_ends_a_kernel_is_a_finding_of_its_own() {
         return;
     }
     let place = Place::with("");
-    // What hangs has a priority above the measuring thread's, and is never throttled.
+    // The hanging load has a priority above the measuring thread's, and is never throttled.
     let spec = r#"
 kernel = "6.1"
 memory = "400MiB"
@@ -451,7 +450,7 @@ command = "sh -c 'while :; do cat /proc/self/maps; done'"
     let hunt = place.path().join("hunt");
     for (number, what, sign) in [
         (1, "panic", Some("sysrq triggered crash")),
-        // Its QEMU is killed, and nothing comes back.
+        // QEMU is killed, and nothing is returned.
         (2, "hang", None),
         (3, "out-of-memory", Some("Out of memory: Killed process")),
     ] {

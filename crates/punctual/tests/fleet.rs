@@ -1,5 +1,5 @@
-//! `punctual export --format parquet-tables`, read by the real DuckDB and Polars:
-//! docs/reference/fleet.md's queries are answered as they are printed.
+//! `punctual export --format parquet-tables`, read by the real DuckDB and Polars: the queries of
+//! docs/reference/fleet.md work as printed.
 
 use crate::common::{Place, text};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A copy of a fixture as the run of a machine, a day and a kernel.
+/// A copy of a fixture as a run of this machine, day and kernel.
 fn copy(place: &Place, fixture: &str, name: &str, machine: &str, day: u32, kernel: &str) {
     let from = repository().join("fixtures/bundles").join(fixture);
     let to = place.path().join("results").join(name);
@@ -37,7 +37,7 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// Whether python3 has a module; says what is lacking if not.
+/// Whether python3 has a module; prints the missing one if not.
 fn has_module(test: &str, name: &str) -> bool {
     let found = Command::new("python3").args(["-c", &format!("import {name}")]).output();
     let found = found.is_ok_and(|output| output.status.success());
@@ -95,7 +95,7 @@ fn duckdb_and_polars_read_the_tables_of_many_bundles() {
     copy(&place, "cut-off", "d", "board1", 21, "6.12-rt");
     let first = exported(&place);
     assert!(first.starts_with("5 runs added") && first.contains("1 without an end"), "{first}");
-    // What is there is not added again; what is new is.
+    // Existing runs are not added again; new ones are.
     assert!(exported(&place).starts_with("0 runs added to fleet; 5 there already"));
     copy(&place, "good", "e", "board 3/..", 22, "6.1-rt");
     assert!(exported(&place).starts_with("1 run added to fleet; 5 there already"));
@@ -155,7 +155,7 @@ fn duckdb_and_polars_read_the_tables_of_many_bundles() {
     assert!(text(&nothing).contains("there is no bundle in"), "{}", text(&nothing));
 }
 
-/// The figures of compare and of a lab's report are those of the bundles.
+/// The figures of compare and of a lab's report match those of the bundles.
 #[test]
 fn compare_and_lab_report_work_on_the_tables() {
     let place = Place::with("");
@@ -172,12 +172,12 @@ fn compare_and_lab_report_work_on_the_tables() {
         copy(&place, fixture, name, "board1", 21, kernel);
     }
     fs::write(place.path().join("results/grid/lab.json"), lab.to_string()).expect("written");
-    // Of another experiment, so that it is another run.
+    // With another experiment, so that it is another run.
     copy(&place, "good", "other", "board2", 22, "6.12-rt");
     exported(&place);
 
     let ran = place.punctual(&["lab", "report", "--tables", "fleet", "grid", "--json"]);
-    // A requirement of the run that lost samples was not met: that much is in the tables.
+    // A requirement of the run with lost samples was not met: the tables contain that.
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
     let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     assert_eq!(document["verdict"], "not-met", "{document}");

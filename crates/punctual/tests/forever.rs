@@ -14,7 +14,7 @@ fn has_checkpoint(place: &Place) -> bool {
     })
 }
 
-/// It goes on beyond the duration of its measure, and its last line ends where the run does.
+/// A run continues beyond the duration of its measure, and its last line ends with the run.
 #[test]
 fn it_goes_on_until_it_is_interrupted_and_its_lines_hold_every_sample() {
     let place = Place::with(EXPERIMENT);
@@ -111,7 +111,7 @@ fn after_kill_9_the_same_command_goes_on_in_its_bundle() {
     assert_eq!(report.status.code(), Some(0), "{}", text(&report));
     let page = std::fs::read_to_string(place.bundle().join("report.html")).expect("a page");
     assert!(page.contains("GAP: nothing was measured from "));
-    // Another experiment does not go on in it.
+    // Another experiment cannot continue it.
     let other = EXPERIMENT.replace("threads = 2", "threads = 1");
     std::fs::write(place.path().join("experiment.toml"), other).expect("a file");
     let refused = place.punctual(&command);

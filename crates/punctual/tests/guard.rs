@@ -1,5 +1,5 @@
-//! The guard of loads, a process of its own, asked as punctual asks it: what it starts, what it
-//! leaves of a load that has ended, and that it starts nothing once everything was ended.
+//! The guard of loads, a separate process, driven as by punctual: the processes that it starts, the
+//! remains of an ended load, and that it starts nothing after everything was ended.
 
 use crate::common::{HANG, Place, eventually, processes_with};
 use punctual_core::{CpuSet, Nanos, Policy};
@@ -33,7 +33,7 @@ impl Guard {
         self.ask(&serde_json::json!({ "Start": [number, spec] }));
     }
 
-    /// The next event; `None` where there is none for so long.
+    /// The next event; `None` if there is none within this time.
     fn event_within(&mut self, time: Duration) -> Option<Event> {
         self.socket.get_ref().set_read_timeout(Some(time)).expect("a timeout");
         let mut line = String::new();
@@ -48,7 +48,7 @@ impl Guard {
         self.event_within(HANG).expect("the guard answers")
     }
 
-    /// Ends all loads; what was said before the answer.
+    /// Ends all loads; returns the events before the answer.
     fn end_all(&mut self) -> Vec<Event> {
         self.ask(&serde_json::json!("EndAll"));
         let mut before = Vec::new();
@@ -66,13 +66,13 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The closed socket is its sign to end.
+        // Closing the socket is its signal to end.
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Both);
         let _ = self.guard.wait();
     }
 }
 
-/// A script that a shell runs, on the CPUs that it has anyway.
+/// A script run by a shell, with inherited affinity.
 fn load(script: &str) -> LoadSpec {
     LoadSpec {
         name: "load".to_owned(),
@@ -92,7 +92,7 @@ fn load(script: &str) -> LoadSpec {
     }
 }
 
-/// Else a load of the phase before would begin in the next one.
+/// Otherwise a load of the phase before would start in the next one.
 #[test]
 fn what_waits_to_be_started_is_not_once_everything_was_ended() {
     let mut guard = Guard::start();
@@ -100,24 +100,24 @@ fn what_waits_to_be_started_is_not_once_everything_was_ended() {
     let fails = LoadSpec { on_failure: OnExit::Respawn, ..load("exit 1") };
     guard.start_load(0, &later);
     guard.start_load(1, &fails);
-    // It failed twice, and is started for the third time after 200 ms.
+    // The load failed twice, and is started a third time after 200 ms.
     let mut ended = 0;
     while ended < 2 {
         ended += usize::from(matches!(guard.event(), Event::Ended { load: 1, success: false, .. }));
     }
     guard.end_all();
     assert_eq!(guard.event_within(Duration::from_millis(600)), None);
-    // It goes on for the next phase.
+    // The guard continues for the next phase.
     guard.start_load(2, &load("sleep 1000"));
     assert!(matches!(guard.event(), Event::Started { load: 2, .. }));
     assert_eq!(guard.end_all(), []);
 }
 
-/// Else that of all its lives would add up.
+/// Otherwise processes of all its lives would add up.
 #[test]
 fn what_a_load_leaves_of_its_group_ends_with_it() {
     let (mut guard, place) = (Guard::start(), Place::with(""));
-    // A time that nobody else sleeps for: its process is known by it.
+    // A unique sleep time identifies its process.
     let (time, end) = (format!("1000.{}", std::process::id()), place.path().join("end"));
     let until = format!("until [ -e {} ]; do sleep 0.02; done", end.display());
     guard.start_load(0, &load(&format!("sleep {time} & {until}")));

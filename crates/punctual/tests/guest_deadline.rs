@@ -39,7 +39,7 @@ fn traced(trace: &str) -> Traced {
             let next = line.split_once("softexpires=").map(|(_, rest)| rest);
             expiry = next.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         } else if line.contains("prev_prio=-1 prev_state=S") {
-            // It sleeps: until it is woken by somebody, not by this timer.
+            // The thread sleeps until another task wakes it, not this timer.
             (expiry, ran) = (None, None);
         } else if line.contains("next_prio=-1") && expiry.is_some() && ran.is_none() {
             ran = Some(at).filter(|at| Some(*at) >= expiry);

@@ -1,4 +1,4 @@
-//! `punctual measure irq` on kernels and devices that this machine does not have: in QEMU guests
+//! `punctual measure irq` on kernels and devices other than this machine's: in QEMU guests
 //! (docs/reference/guests.md).
 
 use crate::irq::{figure, notes, series, whole_and_counted};
@@ -8,7 +8,7 @@ use punctual_testing as testing;
 use punctual_testing::section;
 use serde_json::Value;
 
-/// Of all CPUs, in the row of this handler.
+/// The total over all CPUs, in the row of this handler.
 fn row(interrupts: &str, handler: &str) -> u64 {
     let row = interrupts
         .lines()
@@ -17,11 +17,10 @@ fn row(interrupts: &str, handler: &str) -> u64 {
     row.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok()).sum()
 }
 
-/// At boot the kernel looks whether timer interrupts come in time, and gives up where a busy
-/// machine does not let QEMU run.
+/// A booting kernel checks that timer interrupts are in time, and gives up if QEMU lacks a CPU.
 const BOOT: &str = "no_timer_check";
 
-/// P2's interrupt response, its interrupts raised by a device: on a kernel of Debian 12.
+/// P2's interrupt response, with interrupts from a device, on a kernel of Debian 12.
 fn a_device_interrupts(kernel: &str) {
     let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, BOOT, 2)
     else {
@@ -71,7 +70,7 @@ fn a_device_interrupts(kernel: &str) {
             (Some(*name), Some(100))
         );
     }
-    // A device that raises its own: nobody knows when.
+    // A device that raises its own interrupts, at unknown times.
     let uio = summary("uio");
     let named = |name: &str| {
         uio["phases"][0]["series"]
@@ -81,7 +80,7 @@ fn a_device_interrupts(kernel: &str) {
             .filter(|one| one["name"].to_string().contains(name))
             .count()
     };
-    // It raises the next as soon as it may, which can be before the thread has woken.
+    // The device raises the next interrupt as soon as possible, maybe before the thread has woken.
     let measured = series(&uio, "/handler-to-thread")["count"].as_f64().unwrap();
     let distinguished = figure(&uio, "mixed") + figure(&uio, "unstamped");
     assert_eq!((measured + distinguished, named("to-handler"), named("whole")), (200.0, 0, 0));
@@ -93,8 +92,8 @@ fn a_device_interrupts(kernel: &str) {
         (Some(true), true),
         "{validation}"
     );
-    // Counted from outside of punctual, too: those measured, those of warming up, and the one of
-    // the trial.
+    // The count outside of punctual includes the measured ones, those of the warm-up, and the
+    // trial's.
     let counted = row(section(&result, "after-edu"), "uio_pci_generic");
     assert!((200..300).contains(&counted), "{counted}");
     let edu = summary("edu");
@@ -118,8 +117,8 @@ fn a_device_interrupts_a_real_time_kernel() {
     a_device_interrupts("debian:6.1-rt");
 }
 
-/// The thread that raises an interrupt gives way at once to the threads that handle it: what it has
-/// to do until it sleeps is no part of a response.
+/// The thread that raises an interrupt immediately yields to the handling threads: its remaining
+/// work until it sleeps is not part of a response.
 #[test]
 fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
     let Some(mut guest) =
@@ -134,7 +133,7 @@ fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
     let Some(result) = testing::run(&guest) else { return };
     assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
     let summary: Value = serde_json::from_str(section(&result, "summary")).unwrap();
-    // uio of 6.12 has a handler and a thread of its own: two threads with PREEMPT_RT.
+    // uio of 6.12 has its own handler and thread: two threads with PREEMPT_RT.
     let finding = summary["findings"]
         .as_array()
         .unwrap()
@@ -161,8 +160,7 @@ fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
     assert!(gave_way.iter().all(|line| line.contains("next_comm=irq/11-uio")), "{gave_way:#?}");
 }
 
-/// Of each interrupt of the device the first switch after it, which is that of the thread that
-/// raised it.
+/// For each interrupt of the device the first switch after it, which is that of the raising thread.
 fn switches_of_raisers(trace: &str) -> Vec<&str> {
     let mut entered = false;
     let mut found = Vec::new();

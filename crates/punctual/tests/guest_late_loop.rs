@@ -1,5 +1,5 @@
 //! The gate of the tutorial docs/tutorials/late-loop.md, in virtual time: it fails on the program
-//! with three faults and passes on the repaired one, whatever else this machine does.
+//! with three faults and passes on the repaired one, independent of this machine's load.
 
 use crate::common::{has_program, text};
 use punctual_lab::{Arch, Kernel};

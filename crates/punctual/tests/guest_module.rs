@@ -1,5 +1,5 @@
-//! Experiment P5's ways into the kernel as the publication built them: a module of punctual's own
-//! that stores points, built for a guest's kernel and measured there in virtual time
+//! Experiment P5's entries into the kernel as in the publication: punctual's own module, which
+//! stores points, built for a guest's kernel and measured there in virtual time
 //! (docs/reference/workloads.md).
 
 use punctual_lab::{Accel, GuestFile, Job, Outcome, Source};
@@ -69,13 +69,13 @@ fn points_are_stored_by_a_module_of_our_own() {
     let stored =
         validations.iter().filter(|one| one["what"].to_string().contains("that the module stored"));
     assert_eq!(stored.filter(|one| one["agrees"] == true).count(), OWN.len(), "{validations:#?}");
-    // The buffer holds its newest records, and gives each out once.
+    // The buffer holds its newest records, and returns each once.
     assert_eq!(
         (report("drained"), report("drained-again")),
         ((16_384 * 64).to_string(), "0".to_owned())
     );
-    // Why there is no system call of our own: the table is there, no module may name it, and this
-    // kernel does not look into it.
+    // Why there is no system call of our own: the table exists, no module may name it, and this
+    // kernel does not use it.
     println!(
         "sys_call_table {}, exported {}, x64_sys_call {}",
         report("table"),

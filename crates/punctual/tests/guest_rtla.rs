@@ -1,12 +1,12 @@
-//! punctual beside `rtla timerlat` on a real-time kernel, in virtual time: of the same load both
-//! name the same main cause.
+//! punctual and `rtla timerlat` on a real-time kernel, in virtual time: under the same load both
+//! report the same main cause.
 
 use crate::common::Place;
 use punctual_lab::{Accel, GuestFile, Job, Outcome};
 use punctual_testing as testing;
 
-/// Bursts of a task of higher priority than what is measured, on its CPU: longer than the latency
-/// at which rtla is to stop.
+/// Bursts of a task with a higher priority than the measured one, on its CPU: longer than the
+/// latency at which rtla should stop.
 const HOG: &str = "while :; do i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 0.3; done";
 
 const EXPERIMENT: &str = "[experiment]\nname = \"beside-rtla\"\n[explain]\n[[measure]]\nname = \
@@ -72,8 +72,8 @@ fn both_blame_the_task_of_higher_priority() {
             .and_then(|rest| rest.trim_end_matches([')', ' ', '%']).trim().parse::<f64>().ok())
             .unwrap_or_default()
     };
-    // A task that ran already when the timer's interrupt came is "blocking" in rtla's words, one
-    // that came later "interference": the hog is either.
+    // A task that ran already at the timer's interrupt is "blocking" in rtla, one that came later
+    // "interference": the hog is either.
     let thread = share("Thread interference").max(share("Blocking thread"));
     let others = ["IRQ handler delay", "IRQ interference", "Softirq interference"].map(share);
     assert!(others.iter().all(|other| thread > *other), "{rtla}");

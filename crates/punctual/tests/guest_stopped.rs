@@ -1,4 +1,4 @@
-//! A guest that is stopped as a whole, over and over: the time is laid at the hypervisor's door, in
+//! A guest that is repeatedly stopped as a whole: the time is attributed to the hypervisor, in
 //! every sample and in the windows.
 
 use crate::common::{Place, kill, text};
@@ -7,15 +7,13 @@ use punctual_testing as testing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long it stands still each time, and how long it runs in between.
+/// The length of each stop, and the time between two.
 const STOPPED: Duration = Duration::from_millis(250);
 const RUNNING: Duration = Duration::from_millis(900);
-/// A sample that is so late was due while the guest stood still. One that is later still, a busy
-/// host kept waiting beyond what this test made.
+/// The latencies of samples due during a stop. Longer ones were delayed further by a busy host.
 const LATE: std::ops::Range<u64> = 125_000_000..325_000_000;
 
-/// Timers of different periods: a stop in the midst of one CPU's sample then finds the other one
-/// waiting, which proves it.
+/// Timers of different periods: a stop during one CPU's sample finds the other waiting, as proof.
 const EXPERIMENT: &str = r#"
 [experiment]
 name = "stopped"
@@ -40,7 +38,7 @@ priority = 80
 duration = "12s"
 "#;
 
-/// The emulator that this process started.
+/// The emulator started by this process.
 fn emulator() -> Option<u32> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
     let children =
@@ -55,7 +53,7 @@ fn emulator() -> Option<u32> {
     pids.into_iter().find(named)
 }
 
-/// Runs the guest, and stops it again and again.
+/// Runs the guest, and stops it repeatedly.
 fn stopped() -> Option<GuestResult> {
     let mut guest =
         testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 2)?;
@@ -69,7 +67,7 @@ fn stopped() -> Option<GuestResult> {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(RUNNING);
-                // A kernel that boots does not like it.
+                // A booting kernel does not tolerate it.
                 let Some(pid) = emulator().filter(|_| began.load(Ordering::Relaxed)) else {
                     continue;
                 };

@@ -1,7 +1,7 @@
-//! What works on which kernel, and by which way: the tour of docs/where-it-runs.md, in guests. The
-//! kernels that take `./x test` too long are ignored here:
-//! `cargo test -p punctual --test pure guest_tour:: -- --ignored`. Boards need their program
-//! before: `./x build --arch riscv64 --board`, `./x build --arch armv7 --board`.
+//! What works on which kernel, and how: the tour of docs/where-it-runs.md, in guests. The kernels
+//! that take too long for `./x test` are ignored here: `cargo test -p punctual --test pure
+//! guest_tour:: -- --ignored`. Boards need their program first: `./x build --arch riscv64 --board`,
+//! `./x build --arch armv7 --board`.
 
 use crate::common;
 use crate::common::has_program;
@@ -17,10 +17,10 @@ use std::time::Duration;
 const SCRIPT: &str = include_str!("guests/tour.sh");
 const ROLE: &str = "PUNCTUAL_TEST_APPLICATION";
 const ROUNDS: u64 = 50;
-/// The kernel as it is.
+/// The unmodified kernel.
 const NOTHING: &str = "nothing";
 
-/// Not a test but an application with test points, when it is asked to be one.
+/// Not a test but an application with test points, if requested.
 #[test]
 fn the_application() {
     if std::env::var_os(ROLE).is_none() {
@@ -33,7 +33,7 @@ fn the_application() {
     }
 }
 
-/// Compiled here; nothing where that cannot be done.
+/// The program, compiled here; `None` if impossible.
 fn without_bpf() -> Option<PathBuf> {
     if !has_program("cc", "gcc") {
         return None;
@@ -47,14 +47,14 @@ fn without_bpf() -> Option<PathBuf> {
     Some(program)
 }
 
-/// Boots the kernel, takes the tour as it is and without each of these, and compares what worked
+/// Boots the kernel, takes the tour unmodified and without each of these, and compares the results
 /// with the page.
 fn tour(kernel: &str, lacks: &[&str]) {
     let each: Vec<&str> = [NOTHING].iter().chain(lacks).copied().collect();
     tour_of(kernel, &each);
 }
 
-/// The same, as it is only where `NOTHING` is among them.
+/// Takes the tour without each of these, and unmodified only if `NOTHING` is among them.
 fn tour_of(kernel: &str, each: &[&str]) {
     let lacks: Vec<&str> = each.iter().copied().filter(|lacks| *lacks != NOTHING).collect();
     let only = if lacks.len() == each.len() { "1" } else { "" };
@@ -79,7 +79,7 @@ fn tour_of(kernel: &str, each: &[&str]) {
     judge("x86_64", kernel, each, &guest);
 }
 
-/// The same on a board of another architecture, with the program that was built for it.
+/// Takes the tour on a board of another architecture, with the program built for it.
 fn tour_of_board(arch: Arch, triple: &str, kernel: &str) {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(triple);
     let programs =
@@ -102,7 +102,7 @@ fn judge(architecture: &str, kernel: &str, each: &[&str], guest: &Guest) {
     compare_with_page(&rows);
 }
 
-/// Every row stands in the page as it is.
+/// Every row is in the page verbatim.
 fn compare_with_page(rows: &[String]) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/where-it-runs.md");
     let page = std::fs::read_to_string(page).expect("the page");
@@ -111,7 +111,7 @@ fn compare_with_page(rows: &[String]) {
     assert!(missing.is_empty(), "docs/where-it-runs.md has other rows than {missing:#?}");
 }
 
-/// What a tour has left, as a row of the table.
+/// The results of a tour, as a row of the table.
 fn row(architecture: &str, kernel: &str, lacks: &str, result: &GuestResult) -> String {
     let read = |name: &str| section(result, &format!("{lacks}/{name}")).to_owned();
     let done = |name: &str| {

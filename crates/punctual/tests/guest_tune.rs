@@ -1,6 +1,6 @@
-//! `punctual tune --target vm:…` in virtual time with one CPU: of two parameters of the boot, one
-//! is what a load waits for to give way, and the other does nothing there. And `punctual tune
-//! --across-reboots` inside of a guest, which is booted as it asks for.
+//! `punctual tune --target vm:…` in virtual time with one CPU: of two boot parameters, a load stops
+//! for the first, and the other does nothing there. And `punctual tune --across-reboots` inside of
+//! a guest, which is rebooted on its request.
 
 use crate::common::{self, Place, text};
 use punctual_analyze::tune::{Block, Step, Tuning};
@@ -22,8 +22,8 @@ const HELPS: &str = "idle-poll";
 const DOES_NOTHING: &str = "skewed-tick";
 const EXPERIMENT: &str = "[[measure]]\nkind = \"timer\"\nperiod = \"5ms\"\nduration = \"150ms\"\n";
 
-/// A load that preempts what is measured for most of the time, unless the kernel was booted with
-/// `idle=poll`: milliseconds, which no timeline hides.
+/// A load that preempts the measured thread for most of the time, unless the kernel was booted with
+/// `idle=poll`: for milliseconds, which no timeline hides.
 const DELAYED: &str = r#"
 [[load]]
 name = "delays"
@@ -34,7 +34,7 @@ while :; do i=0; while [ $i -lt 80 ]; do i=$((i + 1)); done; sleep 0.002; done'"
 loads = ["delays"]
 "#;
 
-/// What is asked; `None` where no guest can be booted.
+/// The target; `None` if no guest can be booted.
 fn target() -> Option<String> {
     testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64))?;
     testing::guest(KERNEL)?;
@@ -42,7 +42,7 @@ fn target() -> Option<String> {
     Some(format!("vm:{KERNEL},binary={}", binary.display()))
 }
 
-/// The sets of the first blocks after the pilot, whatever those show.
+/// The sets of the first blocks after the pilot, independent of their results.
 fn first_sets(spec: &Spec, pilot: &[BlockRecord]) -> Vec<Vec<bool>> {
     let mut tuning = Tuning::new(Setting::candidates(&spec.settings), spec.options());
     let mut sets = Vec::new();
@@ -63,7 +63,7 @@ fn untouched(number: u64) -> BlockRecord {
         number,
         purpose: "pilot".to_owned(),
         on: Vec::new(),
-        // Not all the same: a spread of 0 would be none.
+        // Not all the same: a spread of 0 would be invalid.
         figure: Some(40_000.0 + (number % 2) as f64),
         worst: None,
         why: None,
@@ -73,8 +73,8 @@ fn untouched(number: u64) -> BlockRecord {
     }
 }
 
-/// A tuning whose first blocks were measured before goes on with the four combinations, each a
-/// boot with its parameters: a load delays every block that was booted without the first one.
+/// A tuning with earlier first blocks continues with the four combinations, each a boot with its
+/// parameters: a load delays every block that was booted without the first one.
 #[test]
 fn blocks_boot_with_their_parameters_and_differ_by_the_one_that_acts() {
     let Some(target) = target() else { return };
@@ -181,7 +181,7 @@ fn a_parameter_that_helps_is_found_and_one_that_does_nothing_is_not() {
     assert_eq!(found.recommended, [HELPS]);
 }
 
-/// What a boot of the guest does: what an earlier one left is there, and what it leaves comes back.
+/// The script of a guest's boot: it has the files of earlier boots, and returns its own.
 const BOOT: &str = "mkdir -p /tuning/t/runs && cd /tuning || exit 1\n\
                     cp /before/* t/ 2>/dev/null\n\
                     if [ -e t/request.json ]; then punctual tune --quiet --resume t; else\n\
@@ -195,7 +195,7 @@ const BOOT: &str = "mkdir -p /tuning/t/runs && cd /tuning || exit 1\n\
                     cp t/*.json t/*.jsonl t/*.toml /results/\n\
                     cp next /results/ || true\n";
 
-/// Boots it once with these words of the tuning's; what they were to be next.
+/// Boots the guest once with these words of the tuning; returns the words for the next boot.
 fn boots_once(shared: &Path, words: &str, more: &str) -> Option<String> {
     let words = format!("punctual.reboots=/tuning/next {words}");
     let binary = env!("CARGO_BIN_EXE_punctual");
@@ -223,8 +223,8 @@ fn boots_once(shared: &Path, words: &str, more: &str) -> Option<String> {
     Some(next.trim().to_owned())
 }
 
-/// The real command line of a real kernel, over six boots: each asks for the next, one that falls
-/// back is asked for again, and the first block has the parameters that it was booted for.
+/// The real command line of a real kernel, over six boots: each requests the next, one that falls
+/// back is requested again, and the first block has the parameters that it was booted with.
 #[test]
 fn a_guest_is_booted_with_what_it_asks_for_and_goes_on() {
     if target().is_none() {
@@ -232,7 +232,7 @@ fn a_guest_is_booted_with_what_it_asks_for_and_goes_on() {
     }
     let shared = tempfile::tempdir().unwrap();
     let boot = |words: &str| boots_once(shared.path(), words, "").expect("a guest");
-    // The second of its boots falls back: it is booted without what it asked for.
+    // The second of its boots falls back: it is booted without the requested words.
     let first = boot("");
     assert_eq!(first, "panic=10 punctual.tune=1");
     let plan = fs::read_to_string(shared.path().join("plan")).unwrap();

@@ -1,5 +1,5 @@
-//! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels
-//! (docs/reference/guests.md). A boot serves several tests.
+//! The command on other kernels: in QEMU guests with Debian's kernels (docs/reference/guests.md). A
+//! boot serves several tests.
 
 mod disturbed;
 
@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// What the guests with a partition do.
+/// The job of the guests with a partition.
 const JOB: &str = include_str!("guests/partition.sh");
 
-/// One CPU, set apart by the boot. An emulated clock counts as stable only if it is said to be: one
+/// One CPU, isolated at boot. An emulated clock counts as stable only with tsc=reliable: an
+/// unstable one keeps the tick.
 /// that is not keeps the tick.
 const ISOLATED_AT_BOOT: &str = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0 tsc=reliable";
 
@@ -23,8 +24,7 @@ static REAL_TIME: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("
 static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| isolated("debian:6.1"));
 static ISOLATED_6_12: LazyLock<Option<GuestResult>> = LazyLock::new(|| isolated("debian:6.12"));
 
-/// 200 writes and 200 reads of one process, timed in two functions of the kernel of which one calls
-/// the other.
+/// 200 writes and 200 reads of one process, timed in two kernel functions; one calls the other.
 const KERNEL_FUNCTIONS: &str = "cd /results && punctual probe -q --json --events none --output \
                                 /tmp/probed kernel:__x64_sys_write kernel:vfs_write -- \
                                 /punctual/busybox dd if=/dev/zero of=/dev/null bs=1 count=200 \
@@ -38,7 +38,7 @@ fn partitioned(kernel: &str) -> Option<GuestResult> {
     booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
 }
 
-/// The isolated CPU of four, judged, and then disturbed.
+/// The isolated CPU of four, checked, and then disturbed.
 fn isolated(kernel: &str) -> Option<GuestResult> {
     let check = "punctual check --json --cpus 1 >/results/check-named && punctual check --json \
                  >/results/check-all || exit 1\n";
@@ -72,8 +72,8 @@ fn booted_with(
     change(&mut guest);
     guest.programs.extend(stress_ng().then(|| "/usr/bin/stress-ng".into()));
     let mut result = testing::or_skip(guest.run())?;
-    // QEMU's fault (docs/reference/guests.md), which can come later than at boot here: isolation
-    // switches parts of the kernel by patching it.
+    // A fault of QEMU (docs/reference/guests.md), which can occur later than at boot here:
+    // isolation enables parts of the kernel by patching it.
     if matches!(result.outcome, Outcome::Panicked(_)) && result.console_log.contains("int3: 0000") {
         result = testing::or_skip(guest.run())?;
     }
@@ -87,7 +87,7 @@ fn booted_with(
     Some(result)
 }
 
-/// The result of a boot, unless this machine lacks something for it.
+/// The result of a boot, unless this machine lacks a prerequisite.
 fn of<'r>(boot: &'r LazyLock<Option<GuestResult>>, test: &str) -> Option<&'r GuestResult> {
     if boot.is_none() {
         println!(
@@ -102,8 +102,7 @@ fn stress_ng() -> bool {
     Path::new("/usr/bin/stress-ng").exists()
 }
 
-/// examples/partition.toml for a small and slow machine: shorter, in two phases, with a load of its
-/// own.
+/// examples/partition.toml for a small and slow machine: shorter, in two phases, with its own load.
 fn experiment() -> String {
     let example = include_str!("../../../examples/partition.toml");
     let (measures, _) = example.split_once("# Loads run outside").unwrap();
@@ -170,7 +169,7 @@ fn functions_of_the_kernel_are_timed_by_kprobes() {
     }
     assert_eq!(outer["count"], inner["count"], "{timed:#}");
     let median = |of: &serde_json::Value| of["median"].as_i64().unwrap();
-    // What is called takes less, and the exclusive time of the caller is without it.
+    // The called function takes less, and the exclusive time of the caller excludes it.
     assert!(median(inner) < median(outer), "{timed:#}");
     assert!(median(&outer["exclusive"]) < median(outer), "{timed:#}");
     let ids: Vec<&str> =
@@ -185,7 +184,7 @@ fn functions_of_the_kernel_are_timed_by_kprobes() {
 }
 
 /// The threads of one process are on both sides of the partition, the loads outside; the kernel
-/// calls it isolated.
+/// reports it as isolated.
 fn measures_in_and_out(result: &GuestResult) {
     assert_eq!(section(result, "experiment-partition"), "isolated");
     if result.results.contains_key("isolated") && !section(result, "isolated").is_empty() {
@@ -205,7 +204,7 @@ fn measures_in_and_out(result: &GuestResult) {
     );
     assert_eq!(section(result, "difference-experiment"), "");
 
-    // The bundle came back whole: this machine shows the same figures.
+    // The bundle was returned complete: this machine shows the same figures.
     let place = Place::with("");
     for (name, bytes) in result.results.iter().filter(|(name, _)| name.starts_with("bundle/")) {
         std::fs::create_dir_all(place.path().join(name).parent().unwrap()).unwrap();
@@ -222,7 +221,7 @@ fn measures_in_and_out(result: &GuestResult) {
         for (series, name, cpu) in [(0, "inside/cpu1", "1"), (1, "outside/cpu0", "0")] {
             let series = &summary["phases"][phase]["series"][series];
             assert_eq!((series["name"].as_str(), series["cpus"].as_str()), (Some(name), Some(cpu)));
-            // One that is late at the end may miss some periods more.
+            // A thread late at the end may miss some more periods.
             assert!(
                 series["count"].as_u64() > Some(0) && series["expected"].as_u64() >= Some(200),
                 "{series}"
@@ -290,7 +289,7 @@ fn differences(plain: &str, isolated: &str) -> Vec<String> {
         .collect()
 }
 
-/// The same kernel with and without [`ISOLATED_AT_BOOT`], CPU 1 named for real time.
+/// The same kernel with and without [`ISOLATED_AT_BOOT`], with CPU 1 named for real time.
 #[test]
 fn isolation_at_boot_changes_exactly_the_rules_about_it() {
     let test = "isolation_at_boot_changes_exactly_the_rules_about_it";
@@ -317,8 +316,8 @@ fn isolation_at_boot_changes_exactly_the_rules_about_it() {
     );
 }
 
-/// With nobody named, the isolated CPU is judged, or else all: rules about a CPU set apart then do
-/// not apply, and are content.
+/// Without named CPUs, the isolated CPU is checked, or else all: rules about an isolated CPU do not
+/// apply then, and pass.
 #[test]
 fn without_isolation_rules_about_it_do_not_apply() {
     let test = "without_isolation_rules_about_it_do_not_apply";
@@ -336,7 +335,7 @@ fn without_isolation_rules_about_it_do_not_apply() {
     assert_eq!(differences(section(plain, "check-all"), section(isolated, "check-all")), expected);
 }
 
-/// What the bundle of a guest says of its kernel is that kernel's.
+/// The kernel in a guest's bundle is the guest's own.
 #[test]
 fn a_guest_reports_its_own_kernel() {
     let Some(result) = of(&PLAIN, "a_guest_reports_its_own_kernel") else { return };
@@ -344,7 +343,7 @@ fn a_guest_reports_its_own_kernel() {
     assert!(environment.contains(result.release.as_deref().unwrap()), "{environment}");
 }
 
-/// Each way to disturb the isolated CPU has its originator.
+/// Each disturbance of the isolated CPU has its originator.
 #[test]
 fn on_6_12_whoever_disturbs_an_isolated_cpu_is_named() {
     let test = "on_6_12_whoever_disturbs_an_isolated_cpu_is_named";
@@ -353,7 +352,7 @@ fn on_6_12_whoever_disturbs_an_isolated_cpu_is_named() {
     disturbed::assert_callers_named(&summary);
 }
 
-/// Before 6.5 the kernel does not show who sends IPIs: that is said.
+/// Before 6.5 the kernel does not show the senders of IPIs, which is reported.
 #[test]
 fn on_6_1_whoever_disturbs_an_isolated_cpu_is_named_but_for_ipis() {
     let test = "on_6_1_whoever_disturbs_an_isolated_cpu_is_named_but_for_ipis";

@@ -1,6 +1,6 @@
-//! `punctual isolate`, and experiments with a `[partition]`, on the running kernel: made, used,
-//! killed, and taken back whole. In guests with other cgroups: guests.rs. Death at every single
-//! step: crates/host/tests/isolate_real.rs.
+//! `punctual isolate`, and experiments with a `[partition]`, on the running kernel: created, used,
+//! killed, and fully reverted. In guests with other cgroups: guests.rs. Death at every single step:
+//! crates/host/tests/isolate_real.rs.
 
 use crate::common::{self, Place, eventually, has_program, kill, processes_with, text};
 use crate::system;
@@ -11,8 +11,9 @@ use punctual_core::CpuSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// examples/partition.toml for the last CPU, shorter, with a word in the loads' arguments to know
-/// them by. No CPU is unplugged: a test of crates/host does that, and it disturbs everybody.
+/// examples/partition.toml for the last CPU, shorter, with a word in the loads' arguments that
+/// identifies them. No CPU is unplugged: a test of crates/host does that, and it disturbs all
+/// others.
 fn experiment(word: &str, seconds: u32) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/partition.toml");
     let example = std::fs::read_to_string(path).unwrap();
@@ -53,7 +54,7 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
     eventually("samples", || {
         place.bundle().join("phases/000/0001.log").exists() && processes_with(&word).len() >= 5
     });
-    // Everybody else is kept off, the loads and who asked for nothing.
+    // All other tasks are outside, including the loads and tasks without a request.
     let outside = online_without(&cpu);
     assert_eq!(allowed(bystanders.any()), inherited(&outside));
     let loads = processes_with(&word);
@@ -78,22 +79,20 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
     {
         let name = format!("{name}/cpu{cpu}");
         assert_eq!((&series["name"], &series["cpus"]), (&name.as_str().into(), &cpu.into()));
-        // One that is late at the end may miss some periods more.
+        // A thread late at the end may miss some more periods.
         assert!(series["expected"].as_u64() >= Some(2000), "{series}");
         assert!(series["count"].as_u64() > Some(1000), "{series}");
         assert!(report.contains(&name), "{name} is missing in the report");
     }
     let load = summary["phases"][0]["cpu_load"]["known"]["cpus"]["0"]["busy"].as_f64();
     assert!(load > Some(0.5), "the rest works hard: {load:?}");
-    // What the partition lacks stands beside the figures: this kernel keeps its tick without
-    // nohz_full=.
+    // Defects of the partition are reported with the figures: the tick stays without nohz_full=.
     let ticks = std::fs::read_to_string("/sys/devices/system/cpu/nohz_full")
         .is_ok_and(|list| list.trim() == cpu);
     assert_eq!(summary["findings"].to_string().contains("partition-has-tick"), !ticks);
 }
 
-/// Of these CPUs those that whatever this process starts has from it: all, unless it was confined
-/// itself (taskset(1)).
+/// The CPUs among these that children inherit: all, unless this process was confined (taskset(1)).
 fn inherited(cpus: &str) -> String {
     let own: CpuSet = allowed(std::process::id() as i32).parse().unwrap();
     cpus.parse::<CpuSet>().unwrap().intersection(&own).to_string()
@@ -174,7 +173,7 @@ fn an_interrupted_experiment_undoes_its_partition() {
         assert_eq!(place.punctual(&["show", "bundle"]).stderr, b"");
         std::fs::remove_dir_all(place.bundle()).unwrap();
     }
-    // Where nothing can be started, the machine is left alone, and nothing is left of the bundle.
+    // If nothing can be started, the machine is not changed, and no bundle is left.
     let touched = || std::fs::metadata("/run/punctual").unwrap().modified().unwrap();
     let last = touched();
     std::fs::create_dir(place.bundle()).unwrap();
@@ -212,7 +211,7 @@ fn a_killed_experiment_is_told_of_and_undone() {
     child.wait().unwrap();
     eventually("the end of all loads", || processes_with(&word).is_empty());
 
-    // The next command says so, whatever it is; nothing is changed by that.
+    // The next command of any kind reports it, without changing anything.
     let shown = place.punctual(&["show", "bundle"]);
     assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
     let note = String::from_utf8_lossy(&shown.stderr).into_owned();
@@ -281,8 +280,7 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo");
 }
 
-/// An experiment without a partition of its own measures on the CPU of the one that stands, and
-/// leaves it standing.
+/// An experiment without its own partition measures on the existing one's CPU, and leaves that.
 fn measures_in(cpu: &str) {
     let place = Place::with("");
     let cfg = format!("timer_thread[0] {{\n cpu_affinity {cpu}\n lifetime.duration 100 ms\n}}\n");
@@ -294,7 +292,7 @@ fn measures_in(cpu: &str) {
     assert!(listed.contains("Name: fast"), "{listed}");
 }
 
-/// Commands in the partition `fast`: on its CPU, scheduled as asked, with their own exit codes.
+/// Commands in the partition `fast`: on its CPU, scheduled as requested, with their own exit codes.
 fn runs_commands_in(cpu: &str) {
     let inside = |options: &[&str], script: &str| {
         let arguments =
@@ -311,7 +309,7 @@ fn runs_commands_in(cpu: &str) {
         let shown = inside(options, "chrt -p $$");
         assert!(shown.contains(policy), "{shown}");
     }
-    // A SCHED_DEADLINE task cannot fork: what it runs must do without.
+    // A SCHED_DEADLINE task cannot fork: its command must do without.
     expect(0, &["isolate", "run", "--deadline", "1ms,5ms,10ms", "fast", "--", "true"]);
     expect(7, &["isolate", "run", "fast", "--", "sh", "-c", "exit 7"]);
     expect(1, &["isolate", "run", "fast", "--", "/no/such/program"]);
@@ -390,7 +388,7 @@ fn a_plain_user_is_told_which_right_is_missing() {
     );
     let place = Place::with(&experiment);
     std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).unwrap();
-    // The build directory may be closed to others: the user gets a copy of the binary.
+    // The build directory may be inaccessible to others: the user gets a copy of the binary.
     let binary = place.path().join("punctual-copy");
     std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &binary).unwrap();
     let as_nobody = |line: &str| {

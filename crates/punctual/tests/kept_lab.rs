@@ -1,4 +1,4 @@
-//! A lab that was kept: `show`, `report` with the pages of its cells, `lab replay`.
+//! A stored lab: `show`, `report` with the pages of its cells, `lab replay`.
 
 use crate::common::{Place, text};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
 }
 
-/// A copy that may be written to.
+/// A writable copy.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -19,7 +19,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A page, with the slashes in its links as they are.
+/// A page, with unescaped slashes in its links.
 fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.path().join(name)).unwrap().replace("&#x2f;", "/")
 }
@@ -44,7 +44,7 @@ fn a_lab_is_shown_and_reported_with_a_page_for_each_cell() {
         assert!(page.contains(&format!("href=\"{own}\"")), "{own}");
         assert!(place.path().join("quick").join(own).exists());
     }
-    // Elsewhere it leads to the same pages.
+    // In another place it links to the same pages.
     let elsewhere = place.punctual(&["report", "quick", "-o", "lab.html"]);
     assert_eq!(elsewhere.status.code(), Some(0), "{}", text(&elsewhere));
     let page = read(&place, "lab.html");
@@ -60,7 +60,7 @@ fn the_same_sample_of_a_lab_is_shown_again() {
     for words in ["__free_one_page", "the samples are those of the lab: worst 27,159 virtual µs"] {
         assert!(text(&replay).contains(words), "{words}: {}", text(&replay));
     }
-    // An explanation of other samples is none: the run would be replayed, which it cannot be.
+    // An explanation of other samples does not count: a replay is tried, which is impossible.
     let change = |name: &str, from: &str, to: &str| {
         let path = place.path().join("quick/cells/6.1/r1").join(name);
         let text = std::fs::read_to_string(&path).unwrap();

@@ -3,7 +3,7 @@
 use crate::common::{Place, eventually, kill, processes_with, punctual, text};
 use std::process::Stdio;
 
-/// Two cells of half a second on this machine, with a program that only one of them has.
+/// Two cells of half a second on this machine, one with a missing program.
 const LAB: &str = r#"
 [lab]
 name = "small"
@@ -73,7 +73,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     assert!(cell["series"][0]["count"].as_u64().unwrap() > 0 && cell["equal"].is_null());
     let xml = std::fs::read_to_string(place.path().join("lab.xml")).unwrap();
     assert!(xml.contains("testsuite name=\"2ms\"") && xml.contains("failures=\"0\""), "{xml}");
-    // A CI system groups cases by class, whatever suite they are of.
+    // A CI system groups cases by class, independent of the suite.
     assert!(xml.contains("classname=\"1ms.") && xml.contains("classname=\"2ms."), "{xml}");
     let page = std::fs::read_to_string(place.path().join("small/report.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Heat map"));
@@ -86,7 +86,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     assert_eq!(seeds.status.code(), Some(0), "{}", text(&seeds));
     assert_eq!(document(&place, "small")["cells"][0]["seeds"][1]["seed"], 4);
 
-    // What is required is judged anew without a run.
+    // A changed requirement is evaluated again without a run.
     place.write("lab.toml", LAB.replace("10s", "1ns").as_bytes());
     let strict = run(&["--junit", "lab.xml"]);
     assert_eq!(strict.status.code(), Some(3), "{}", text(&strict));
@@ -102,7 +102,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     assert_eq!(shown.status.code(), Some(3), "{}", text(&shown));
     assert!(place.path().join("page.html").exists());
 
-    // Once more, with a request that is wrong first.
+    // Once more, with a wrong request first.
     let wrong = place.punctual(&["lab", "replay", "small", "3ms"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
     assert!(text(&wrong).contains("it has 1ms, 2ms"), "{}", text(&wrong));
@@ -129,7 +129,7 @@ fn a_cell_that_fails_stops_no_other() {
     let run = place.punctual(&["lab", "run", "lab.toml", "-o", "f"]);
     let lab = document(&place, "f");
     let state = |k: usize| lab["cells"][k]["state"].as_str().unwrap().to_owned();
-    // What `stop_above` ended is not met, which outweighs what failed.
+    // A run ended by `stop_above` is not met, which outweighs a failure.
     assert_eq!(
         (run.status.code(), state(1), state(2)),
         (Some(3), "failed".into(), "done".into()),
@@ -154,7 +154,7 @@ fn mistakes_of_all_cells_come_before_the_first_run() {
         "{}",
         text(&refused)
     );
-    // A directory that is something else is left alone.
+    // A directory with other contents is left alone.
     place.write("lab.toml", LAB.as_bytes());
     let taken = place.punctual(&["lab", "run", "lab.toml", "-o", "."]);
     assert_eq!(taken.status.code(), Some(2), "{}", text(&taken));

@@ -1,12 +1,12 @@
-//! `punctual lab` in virtual time: a slower configuration is caught, and a lab that was killed ends
-//! as one that was not.
+//! `punctual lab` in virtual time: a slower configuration is detected, and a killed lab, resumed,
+//! has the result of an uninterrupted one.
 
 use crate::common::{self, Place, eventually, kill, processes_with, punctual, text};
 use punctual_testing as testing;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Whether this machine can boot the kernel; says what it lacks if not.
+/// Whether this machine can boot the kernel; prints the missing prerequisite if not.
 fn has_kernel() -> bool {
     testing::guest("debian:6.1").is_some()
 }
@@ -20,8 +20,7 @@ fn lab(axes: &str, load: &str) -> String {
     )
 }
 
-/// Bursts of some milliseconds between the two priorities, by which one cell is delayed on every
-/// timeline.
+/// Bursts of some milliseconds between the two priorities, which delay one cell on every timeline.
 const BURSTS: &str = r#"[[load]]
 name = 'l'
 command = """sh -c 'chrt -f -p 50 $$
@@ -67,8 +66,8 @@ fn a_slower_configuration_fails_the_pipeline() {
     println!("{above} {below}");
     assert!(below > above * 4, "bursts delay what is below them: {below} against {above} ns");
 
-    // The bound between the two is what the good configuration meets and the bad one does not;
-    // nothing is measured again.
+    // The good configuration meets the bound between the two and the bad one does not; nothing is
+    // measured again.
     let bound = format!("require = 'p100 < {}ns'", (above as f64 * below as f64).sqrt() as i64);
     place.write("lab.toml", text_of(&bound).as_bytes());
     let caught = run(&["--junit", "lab.xml"]);
@@ -147,9 +146,9 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     assert!(digests("whole").0.is_string());
     assert_eq!(digests(&mark), digests("whole"));
 
-    // The worst sample of all was explained by itself, and is shown again without another run.
+    // The worst sample of all was explained automatically, and is shown again without another run.
     let cells = document(&place, "whole")["cells"].as_array().expect("cells").clone();
-    // Of two that are equal, the first one.
+    // Of two equal ones, the first.
     let latency = |cell: &&serde_json::Value| cell["worst"]["latency"].as_i64();
     let worst = cells.iter().rev().max_by_key(latency).expect("a cell");
     assert_eq!(worst["worst"]["exact"], true, "{worst}");
@@ -170,7 +169,7 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     assert_eq!(exact["digest"], digests("whole").1);
 }
 
-/// A kernel by path, and repetitions that are not the same because their load is not.
+/// A kernel by path, and repetitions that differ because their load does.
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn repetitions_that_differ_fail_the_lab() {

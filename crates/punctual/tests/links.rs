@@ -1,5 +1,5 @@
-//! Every link of a document leads somewhere, every page can be reached from docs/README.md, every
-//! page that a source names is there, and what users read stays short.
+//! Every link of a document has a target, every page can be reached from docs/README.md, every page
+//! named in a source exists, and the documents for users stay short.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +45,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What links lead to: `](TARGET)`.
+/// The targets of links: `](TARGET)`.
 fn links(text: &str) -> Vec<&str> {
     let ends = prose(text).flat_map(|line| line.split("](").skip(1));
     ends.filter_map(|rest| rest.split(')').next())
@@ -53,7 +53,7 @@ fn links(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// As GitHub names a heading in addresses.
+/// GitHub's anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -65,7 +65,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
 }
 
-/// `docs/a/../b.md` is `docs/b.md`.
+/// Resolves `docs/a/../b.md` to `docs/b.md`.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, part| {
         match part {
@@ -78,7 +78,6 @@ fn plain(path: &Path) -> PathBuf {
     })
 }
 
-/// Where a link of a page leads.
 fn target(page: &Path, link: &str) -> PathBuf {
     let path = link.split('#').next().unwrap_or_default();
     if path.is_empty() { page.to_owned() } else { plain(&page.parent().unwrap().join(path)) }
@@ -123,7 +122,7 @@ fn every_page_is_reached_from_the_index() {
     assert!(lost.is_empty(), "no link leads from docs/README.md to {lost:?}");
 }
 
-/// The pages that a text names: `docs/reference/json.md`, in a help text or a comment.
+/// The pages named in a text: `docs/reference/json.md`, in a help text or a comment.
 fn pages_named(text: &str) -> Vec<&str> {
     let starts = text.match_indices("docs/").map(|(at, _)| &text[at..]);
     let named = |rest: &'_ str| {
@@ -141,7 +140,7 @@ fn pages_that_sources_name_are_there() {
     let mut all = files(&["crates", "bench", "examples", "packaging", "docs"], &endings);
     all.extend(["x", "Cargo.toml", "CONTRIBUTING.md"].map(|name| root().join(name)));
     let (mut count, mut wrong) = (0, Vec::new());
-    // These two have examples.
+    // These two contain examples.
     all.retain(|path| !path.ends_with("tests/words.rs") && !path.ends_with("tests/links.rs"));
     for source in &all {
         for page in pages_named(&fs::read_to_string(source).unwrap_or_default()) {
@@ -170,7 +169,7 @@ fn words_by_kind() -> [(&'static str, usize); 3] {
     words
 }
 
-/// The table is in thousands, so that not every sentence changes it.
+/// The table is in thousands, so that single sentences do not change it.
 #[test]
 fn what_users_read_stays_short() {
     let words = words_by_kind();

@@ -1,4 +1,4 @@
-//! What measures or changes this machine, and runs alone. Each module is a suite of its own.
+//! Tests that measure or change this machine, and run alone. Each module is a separate suite.
 
 mod common;
 #[path = "attach/cyclictest.rs"]

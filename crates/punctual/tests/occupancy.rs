@@ -1,4 +1,4 @@
-//! Recordings of this test's own threads, held against what the kernel counted for them.
+//! Recordings of this test's own threads, compared with the kernel's counters of them.
 
 use crate::common::{self, Place, punctual, text};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the kernel says of the calling thread.
+/// The kernel's counters of the calling thread.
 #[derive(Clone, Copy, Debug)]
 struct Kernel {
     running: i64,
@@ -37,7 +37,7 @@ fn tid() -> u64 {
     link.file_name().unwrap().to_string_lossy().parse().unwrap()
 }
 
-/// Sleeps and runs in turn, then asks the kernel.
+/// Sleeps and runs in turn, then reads the kernel's counters.
 fn work(sleeps: u32, spin: Duration) -> (u64, Kernel) {
     for _ in 0..sleeps {
         std::thread::sleep(Duration::from_micros(500));
@@ -49,7 +49,7 @@ fn work(sleeps: u32, spin: Duration) -> (u64, Kernel) {
     (tid(), Kernel::of_this_thread())
 }
 
-/// `punctual trace` in force, until the file `go` goes away; `None` where it cannot be done here.
+/// `punctual trace` in force, until the file `go` is removed; `None` if impossible here.
 fn trace(place: &Place) -> Option<Child> {
     let script = "touch go; while [ -e go ]; do sleep 0.02; done";
     let arguments = [
@@ -85,7 +85,7 @@ fn trace(place: &Place) -> Option<Child> {
     Some(child)
 }
 
-/// Time that the hypervisor took away from this machine, of all CPUs.
+/// Steal time of this machine, over all CPUs.
 fn stolen() -> i64 {
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let ticks: i64 =
@@ -105,7 +105,7 @@ fn occupancy_and_switches_are_the_kernels_own() {
     let Some(recorder) = trace(&place) else { return };
     let stolen_before = stolen();
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
-    // Twice as many as there are CPUs, so that some are ready and do not run.
+    // Twice as many as CPUs, so that some are ready without running.
     let workers = (0..2 * cpus)
         .map(|k| std::thread::spawn(move || work(20, Duration::from_micros(500 + 500 * k as u64))));
     let report: BTreeMap<u64, Kernel> =
@@ -135,8 +135,8 @@ fn occupancy_and_switches_are_the_kernels_own() {
         let ours = threads[&tid];
         let ns = |key: &str| ours[key].as_i64().unwrap();
         if ns("unknown") > 0 {
-            // It was born and died within the recording. Some machines keep the switches of certain
-            // tasks from every tracer.
+            // The process was created and ended within the recording. Some machines hide the
+            // switches of certain tasks from every tracer.
             assert!(
                 occupancy["contradictions"].as_u64().unwrap() > 0,
                 "nothing explains what is unknown: {ours}"
@@ -146,17 +146,17 @@ fn occupancy_and_switches_are_the_kernels_own() {
         compared += 1;
         let near = |ours: i64| ours / 20 + 3_000_000;
         let said = format!("tid {tid}: {kernel:?}, {stolen} ns stolen, against {ours}");
-        // After asking the kernel the thread goes on for a moment, and ends by a switch of its own.
+        // After reading the counters the thread continues for a moment, and ends with a switch.
         let running = ns("running");
         assert!(kernel.running <= running + near(running), "more than the recording tells: {said}");
         let least = running - ns("interrupted") - stolen - near(running);
         assert!(kernel.running >= least, "less than the recording tells: {said}");
         let ready = ns("ready") - ns("waking");
-        // Whoever is preempted after asking waits once more.
+        // A thread preempted after reading waits once more.
         let again = if ns("involuntary") > kernel.involuntary { ns("longest_ready") } else { 0 };
         assert!((kernel.ready - ready).abs() <= near(ready) + stolen + again, "{said}");
         assert!((0..=2).contains(&(ns("voluntary") - kernel.voluntary)), "{said}");
-        // A neighbour may preempt it as often afterwards as it did before.
+        // A neighbour may preempt it as often afterwards as before.
         let preempted = ns("involuntary") - kernel.involuntary;
         assert!((0..=2 + kernel.involuntary / 4).contains(&preempted), "{said}");
         assert!(ns("voluntary") >= 20, "it slept 20 times: {said}");
@@ -208,7 +208,7 @@ fn wake_ups(place: &Place) {
         let held =
             place.punctual(&["pairs", "bundle", pair, "--limit", &format!("{pair} < {limit}")]);
         let shown = text(&held);
-        // A thread that was woken at the very end is not yet switched to.
+        // A thread woken at the very end is not yet switched to.
         let open = code == 0 && held.status.code() == Some(4) && shown.contains("no end");
         assert!(held.status.code() == Some(code) || open, "{shown}");
         assert!(shown.contains(verdict) || open, "{shown}");
@@ -271,7 +271,7 @@ fn a_bundle_without_a_recording_is_refused() {
     }
 }
 
-/// Sleeps, and then tells its thread id and its switches as getrusage(2) has them.
+/// Sleeps, and then prints its thread id and its switches from getrusage(2).
 const SLEEPER: &str = "import os, resource, time\nfor _ in range(100): time.sleep(0.001)\nu = \
                        resource.getrusage(resource.RUSAGE_SELF)\nprint(os.getpid(), u.ru_nvcsw, \
                        u.ru_nivcsw)\n";
@@ -332,13 +332,12 @@ fn getrusage_and_perf_stat_count_the_same_switches() {
     let (ours_voluntary, ours_involuntary) =
         (ours["voluntary"].as_i64().unwrap(), ours["involuntary"].as_i64().unwrap());
     let what = format!("getrusage {voluntary} + {involuntary}, perf {counted}, ours {ours}");
-    // After asking, Python ends: the last switch, and perhaps some for what it writes, are still to
-    // come.
+    // After reading, Python ends: the last switch, and maybe some for its output, follow.
     assert!((voluntary..=voluntary + 20).contains(&ours_voluntary), "{what}");
     let at_most = involuntary + involuntary / 2 + 20;
     assert!((involuntary..=at_most).contains(&ours_involuntary), "{what}");
-    // perf begins at the exec: before it the task was born and waited for its parent; nor does perf
-    // count the switch that ends the task.
+    // perf begins at the exec: before it the task was created and waited for its parent; nor does
+    // perf count the switch that ends the task.
     let before = ours_voluntary + ours_involuntary - counted;
     assert!((0..=8 + involuntary / 10).contains(&before), "{what}");
 }

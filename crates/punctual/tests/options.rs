@@ -1,5 +1,5 @@
-//! No option is accepted and ignored: with it something else comes out than without, or it is
-//! refused. Every option of the commands that take files of several kinds, on each kind.
+//! No option is accepted and ignored: it changes the result, or it is refused. Every option of the
+//! commands that take files of several kinds, on each kind.
 
 use crate::common::{Place, text};
 use serde_json::Value;
@@ -12,7 +12,7 @@ const HISTOGRAM: &str = "# Histogram\n000010 000900\n000070 000100\n# Total: 000
                          # Histogram Overflow at cycle number:\n# Thread 0:\n";
 const TRACE: &[u8] = include_bytes!("../../traces/tests/data/servo.perf.data");
 
-/// A file of each kind, in a place of its own.
+/// A file of each kind, in a separate directory.
 fn place() -> Place {
     let place = Place::with("");
     place.write("status.txt", STATUS.as_bytes());
@@ -23,7 +23,7 @@ fn place() -> Place {
     place
 }
 
-/// Without instants of the import.
+/// Removes the times of the import.
 fn without_times(value: &mut Value) {
     match value {
         Value::Object(all) => {
@@ -35,7 +35,7 @@ fn without_times(value: &mut Value) {
     }
 }
 
-/// All that comes out of a command: its exit code, what it prints, and its files.
+/// The complete result of a command: its exit code, its output, and its files.
 fn outcome(place: &Place, words: &[&str]) -> (Option<i32>, String) {
     let out = place.path().join("out");
     let _ = std::fs::remove_dir_all(&out);
@@ -53,7 +53,6 @@ fn outcome(place: &Place, words: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), all)
 }
 
-/// The options that the help of a command has.
 fn options(place: &Place, command: &str) -> Vec<String> {
     let help = text(&place.punctual(&[command, "--help"]));
     let of_line = |line: &str| {
@@ -151,7 +150,7 @@ fn a_requirement_on_an_import_is_judged_as_of_a_run() {
     }
     let (code, said) = import("histogram.txt", &["--deadline", "60us"]);
     assert!(code == Some(0) && said.contains("100 of 1000 samples"), "{said}");
-    // It does not state with which scheduling it ran.
+    // The file does not state the scheduling.
     let (code, said) = import("histogram.txt", &["--require", "p50 < 20us"]);
     assert!(code == Some(4) && said.contains("it ran as unknown"), "{said}");
 }

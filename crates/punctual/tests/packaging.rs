@@ -1,4 +1,4 @@
-//! The packages (`packaging/`), made of the program that tests run: no release is built for them.
+//! The packages (`packaging/`), made from the program under test: no release is built for them.
 
 mod debian;
 mod image;

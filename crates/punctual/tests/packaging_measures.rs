@@ -1,4 +1,4 @@
-//! What is packaged measures: in the image, and by the files for pipelines. These tests run alone,
+//! Packaged programs measure: in the image, and by the files for pipelines. These tests run alone,
 //! and one after the other.
 
 #[path = "packaging/in_image.rs"]

@@ -17,7 +17,7 @@ fn compiled(place: &Place, source: &str) -> bool {
     true
 }
 
-/// Whether probes can be put in here; says why not.
+/// Whether probes are impossible here; prints the reason.
 fn refused(output: &std::process::Output) -> bool {
     let said = text(output);
     let refused = output.status.code() == Some(2) && said.contains("is not possible");
@@ -59,7 +59,7 @@ fn a_stock_program_is_timed_in_a_library_and_the_count_is_right() {
     let ids: Vec<&str> =
         json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
     assert!(ids.contains(&"probe-cost"), "{ids:?}");
-    // What the command wrote is not lost among it.
+    // The command's output is not lost among the messages.
     assert!(String::from_utf8_lossy(&output.stderr).contains("xxx"));
 }
 
@@ -103,12 +103,12 @@ fn limits_recursion_and_calls_that_are_left() {
     assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
     let met = probe(&["--output", "three", "--limit", "slow < 1h"]);
     assert_eq!(met.status.code(), Some(7), "{}", text(&met));
-    // A name of C++ without its parameters, in a program and in a limit.
+    // A C++ name without its parameters, in a program and in a limit.
     let short = ["probe", "--events", "none", "./program:control_step", "--output", "short"];
     let short = place
         .punctual(&[&short[..], &["--limit", "control_step < 1h", "--", "./program"]].concat());
     assert_eq!(short.status.code(), Some(7), "{}", text(&short));
-    // What can only be wrong is refused before anything starts.
+    // Certain errors are refused before anything starts.
     for wrong in ["slo < 1ms", "slow", "slow:entry < 1ms", "sched_wakig->slow:entry < 1ms"] {
         let refused = probe(&["--output", "wrong", "--limit", wrong]);
         assert_eq!(refused.status.code(), Some(2), "{wrong}: {}", text(&refused));
@@ -120,8 +120,8 @@ fn limits_recursion_and_calls_that_are_left() {
     assert_eq!(listed.lines().filter(|line| line.contains("slow")).count(), 20, "{listed}");
 }
 
-/// Where the kernel has kprobes its functions are timed; where it has none, this is refused with
-/// that word before anything is started. Kernels that have them are tested in guests.
+/// With kprobes in the kernel its functions are timed; without them, this is refused with that
+/// reason before anything is started. Kernels with kprobes are tested in guests.
 #[test]
 fn a_function_of_the_kernel_is_timed_or_refused_with_the_cause() {
     if !is_root("probing the kernel") {
@@ -304,8 +304,7 @@ int main(void) {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let shown = place.punctual(&["show", "--json", "one"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
-    // Two threads, 25 rounds, once at each line and at each of two inlined copies, and once at the
-    // end.
+    // Two threads, 25 rounds: once at each line, at each of two inlined copies, and at the end.
     assert_eq!(shown["recording"]["points"], 2 * 25 * (1 + 1 + 2) + 2, "{shown:#}");
     let ids: Vec<&str> =
         json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
@@ -320,7 +319,7 @@ int main(void) {
         "{pair}"
     );
     assert!(pair["min"].as_i64().unwrap() >= 2_000_000, "usleep takes no less: {pair}");
-    // Of a process that runs, and violated.
+    // A running process, with a violation.
     let violated = probe(&[
         "--output",
         "two",

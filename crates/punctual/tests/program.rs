@@ -1,4 +1,4 @@
-//! Measures of the kind `program`: cyclictest, which knows nothing of punctual, in experiments.
+//! Measures of the kind `program`: cyclictest, without knowledge of punctual, in experiments.
 
 use crate::common::{
     Place, assert_refused, eventually, has_program, is_root, kill, processes_with, text,
@@ -26,7 +26,7 @@ fn finding<'v>(summary: &'v Value, id: &str) -> &'v Value {
     all.iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("no {id}: {all:#?}"))
 }
 
-/// The outcome of the proof that all samples of a series are there.
+/// The result of the proof that all samples of a series exist.
 fn samples_proof(summary: &Value, subject: &str) -> String {
     let proofs = summary["validity"]["proofs"].as_array().unwrap();
     let of = |one: &&Value| one["proof"] == "samples" && one["subject"] == subject;
@@ -34,7 +34,7 @@ fn samples_proof(summary: &Value, subject: &str) -> String {
     found["outcome"].as_str().unwrap().to_owned()
 }
 
-/// A phase without and one with a load, whose median cyclictest prints the same.
+/// A phase without and one with a load, whose median cyclictest prints as well.
 const TWO_PHASES: &str = r#"
 [[phase]]
 name = "alone"
@@ -85,18 +85,18 @@ fn cyclictest_prints_the_same_in_both_phases() {
         cyclictest::assert_same_median(ours, &theirs);
         let count = ours["count"].as_u64().unwrap();
         let taken = cyclictest::taken(&printed);
-        // What it takes after it has printed the last time, it does not print: one each ms.
+        // cyclictest does not print the cycles after its last output: one each ms.
         let due = phase["duration"].as_u64().unwrap() / 1_000_000 + 2;
         assert!(count > 100 && count <= taken.max(due), "{count} of {taken}, {due} due");
         assert_eq!(samples_proof(&summary, &format!("{name}/{thread}/wakeup")), "holds");
-        // Divided by cause in the kernel.
+        // Broken down by cause in the kernel.
         let response = series(phase, &format!("{thread}/response"));
         let parts = response["account"]["known"]["whole"]["mean_ns"].as_object().unwrap();
         let parts: f64 = parts.values().map(|ns| ns.as_f64().unwrap()).sum();
         let mean = response["mean"].as_f64().unwrap();
         assert!((parts - mean).abs() < 1.0, "the parts add up to {parts}, the mean is {mean}");
     }
-    // Only absolute sleeps were asked for, and each cycle takes longer than 1.1 µs.
+    // Only absolute sleeps were requested, and each cycle takes longer than 1.1 µs.
     let missed = finding(&summary, "deadline-missed");
     assert_eq!(missed["subject"], "loaded/cyclictest", "{missed:#}");
     let phase = &summary["phases"][1];
@@ -115,7 +115,7 @@ fn without_a_duration_it_lasts_as_long_as_the_program() {
          'cyclictest'\nrequire = ['response max < 1h', 'nobody/period max < 1h']\n",
     );
     let output = run(&place, &["--explain"]);
-    // Nobody is there: that requirement is open.
+    // The thread does not exist: that requirement is undecided.
     assert_eq!(output.status.code(), Some(4), "{}", text(&output));
     let summary = place.summary();
     assert_eq!(summary["ending"]["outcome"], "completed");

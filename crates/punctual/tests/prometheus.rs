@@ -1,5 +1,5 @@
-//! `--metrics` as the real Prometheus sees it: through node_exporter's textfile collector, and read
-//! directly as OpenMetrics. Every query of the Grafana dashboard is asked there.
+//! `--metrics` read by the real Prometheus: through node_exporter's textfile collector, and
+//! directly as OpenMetrics. Every query of the Grafana dashboard is tested.
 
 use crate::common::{Place, eventually, has_program, is_root, text};
 use std::fs;
@@ -8,11 +8,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// Longer than the distance of two versions of the file: a rate needs both.
+/// Longer than the time between two versions of the file: a rate needs both.
 const EXPERIMENT: &str = "[experiment]\nname = \"board\"\n[[measure]]\nname = \"timer\"\nkind = \
                           \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nduration = \"17s\"\n";
 
-/// Ends with the test.
+/// A daemon that ends with the test.
 struct Daemon(Child);
 
 impl Daemon {
@@ -62,7 +62,7 @@ struct Monitoring {
 }
 
 impl Monitoring {
-    /// Reads `text/punctual.prom` every second, on both ways.
+    /// Reads `text/punctual.prom` every second, in both ways.
     fn start(place: &Place) -> Monitoring {
         let (node, server) = (free_port(), free_port());
         let direct = serve(place.path().join("text/punctual.prom"));
@@ -114,7 +114,7 @@ impl Monitoring {
     }
 }
 
-/// The queries of all panels, and of the variables, as Grafana asks them for a minute's interval.
+/// The queries of all panels, and of the variables, as sent by Grafana for a minute's interval.
 fn queries(dashboard: &serde_json::Value) -> Vec<String> {
     let panels = dashboard["panels"].as_array().expect("panels").iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
@@ -158,7 +158,7 @@ fn prometheus_reads_the_metrics_and_answers_the_dashboard() {
     eventually("both ways have the last figures", || {
         monitoring.values("punctual_samples_total") == [count, count]
     });
-    // Strictly read, too: a target whose text is wrong is down.
+    // The strict parser accepts it, too: a target with invalid text is down.
     assert_eq!(monitoring.values("up"), [1.0, 1.0]);
     assert_eq!(monitoring.values("node_textfile_scrape_error"), [0.0]);
     let worst = series["max"].as_i64().expect("a maximum") as f64 / 1e9;

@@ -1,13 +1,12 @@
-//! The published experiments, shortened: the shapes that must hold anywhere come out, and the table
-//! says so.
+//! The published experiments, shortened: the shapes that must hold anywhere are reproduced, and the
+//! table shows it.
 
 use crate::common::{Place, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// What holds on any machine, by a part of the result's name; what is not here may turn out
-/// otherwise.
+/// Results that hold on any machine, by a part of the name; others may differ.
 const ANYWHERE: [&str; 18] = [
     "a run with the shared sum",
     "futex calls of a run with the shared sum",
@@ -29,7 +28,7 @@ const ANYWHERE: [&str; 18] = [
     "a write to a procfs file, mean",
 ];
 
-/// All results of the published experiments, measured once, and the table that says so.
+/// All results of the published experiments, measured once, and their table.
 fn measured() -> (Vec<Value>, String) {
     let place = Place::with("");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/published");
@@ -68,7 +67,7 @@ fn published_shapes_come_out() {
     for time in 1..=TIMES {
         let (results, table) = measured();
         for result in &results {
-            // The way to a handler is told by BPF alone.
+            // Only BPF shows the path to a handler.
             let of_a_handler = result.to_string().contains("/to-handler");
             if of_a_handler
                 && result["reason"].as_str().is_some_and(|why| why.contains("was measured"))
@@ -93,15 +92,15 @@ fn published_shapes_come_out() {
         if open.is_empty() {
             return;
         }
-        // These runs are short, and what a hypervisor takes away meanwhile may turn a comparison
-        // round; not three times in a row.
+        // These runs are short, and steal by a hypervisor may reverse a comparison; not three times
+        // in a row.
         let report: Vec<String> = open.iter().map(|what| of(what).to_string()).collect();
         assert!(time < TIMES, "{TIMES} times not:\n{}\n{table}", report.join("\n"));
         println!("once more, for {}", report.join(", "));
     }
 }
 
-/// What is claimed to be reproduced is as sharp as what was published allows.
+/// The reproduced shapes are as strict as the published figures allow.
 #[test]
 fn shapes_demand_what_was_published() {
     let file = |name: &str| {

@@ -1,5 +1,4 @@
-//! What runs beside other tests: recorded, scripted, or in guests. Each module is a suite of its
-//! own.
+//! Tests that run beside others: recorded, scripted, or in guests. Each module is a separate suite.
 
 mod common;
 #[path = "explain/injected.rs"]

@@ -1,4 +1,4 @@
-//! Wrong requests: an error with its place and a way out, exit code 2, and nothing started.
+//! Wrong requests: an error with its position and a remedy, exit code 2, and nothing started.
 
 mod mistakes;
 

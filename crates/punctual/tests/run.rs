@@ -36,12 +36,12 @@ fn every_sample_is_in_the_bundle_and_in_the_summary() {
             && figure("median") <= figure("max")
     );
     assert!(figure("min") <= figure("mean") && figure("mean") <= figure("max"));
-    // What the run printed is what the bundle says.
+    // The run's printed output equals the summary in its bundle.
     let again =
         place.punctual(&["run", "--quiet", "experiment.toml", "--output", "second", "--json"]);
     let mut printed: serde_json::Value =
         serde_json::from_slice(&again.stdout).expect("JSON on standard output");
-    // It is computed of the summary by whoever shows it.
+    // The answer is computed for display, and not stored.
     assert!(printed.as_object_mut().is_some_and(|of| of.remove("answer").is_some()));
     let saved = std::fs::read(place.path().join("second/summary.json")).expect("summary.json");
     assert_eq!(printed, serde_json::from_slice::<serde_json::Value>(&saved).unwrap());
@@ -114,8 +114,8 @@ fn the_deadline_policy_measures_its_period_or_says_why_not() {
         assert_eq!(series["count"], 50);
         assert!(series["scheduling"].to_string().contains("SCHED_DEADLINE"));
         let estimated = summary["findings"].to_string().contains("deadline-release-estimated");
-        // What the kernel tells is never after the wake-up; a phase that is taken for another one
-        // is.
+        // A release reported by the kernel is never after the wake-up; one derived from a
+        // misidentified phase may be.
         assert!(estimated || series["min"].as_i64().unwrap() >= 0, "{series}");
     }
 }
@@ -250,7 +250,7 @@ fn kill_9_leaves_no_load_and_a_bundle_that_opens() {
              {word}'\"\n"
         )
     };
-    // A load that escapes into a session of its own, as daemons do.
+    // A load that escapes into a new session, as daemons do.
     let daemon = format!(
         "[[load]]\nname = \"daemon\"\ncommand = \"sh -c 'setsid sleep 1000.{word} & wait'\"\n"
     );
@@ -289,7 +289,7 @@ fn kill_9_leaves_no_load_and_a_bundle_that_opens() {
 
 #[test]
 fn loads_are_respawned_ignored_or_end_the_run_as_told() {
-    // Long enough for samples, and never idle: else the run is invalid.
+    // Long enough for samples, and never idle: otherwise the run is invalid.
     let load = "[[load]]\nname = \"short\"\ncommand = \"sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep \
                 0.05; done'\"\non_success = \"stop\"";
     let place = Place::with(&experiment("duration = \"10min\"", load));
@@ -314,7 +314,7 @@ fn a_plain_user_measures_and_is_told_what_is_missing() {
     }
     let place = Place::with(&experiment("samples = 200", ""));
     std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).unwrap();
-    // The build directory may be closed to others: the user gets a copy of the binary.
+    // The build directory may be inaccessible to others: the user gets a copy of the binary.
     let binary = place.path().join("punctual-copy");
     std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &binary).unwrap();
     let run = |name: &str, more: &str| {
@@ -377,7 +377,7 @@ fn systress_files_run_unchanged_and_leave_the_same_files() {
     let counted: u64 =
         rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
     assert!(counted > 0 && file.contains("# SUMMARY"), "{file}");
-    // On the screen it closes as systress does, and a layout of commas is in a file called so.
+    // The output ends like that of systress, and a layout with commas is in a file of that name.
     place.write(
         "csv.cfg",
         cfg.replace("stats.period 500 ms", "stats.format csv")
@@ -390,7 +390,7 @@ fn systress_files_run_unchanged_and_leave_the_same_files() {
     assert!(
         std::fs::read_to_string(place.path().join("timer_thread00.csv")).unwrap().starts_with("0,")
     );
-    // Converted, it means the same.
+    // After conversion, it means the same.
     let toml = place.punctual(&["convert", "stress.cfg"]);
     place.write("stress.toml", &toml.stdout);
     let plans = ["stress.cfg", "stress.toml"]
@@ -414,7 +414,7 @@ fn the_view_asks_nothing_of_the_terminal_and_leaves_it_as_it_was() {
         "stty rows 24 cols 80; exec {} run experiment.toml --output bundle 2>&1",
         env!("CARGO_BIN_EXE_punctual")
     );
-    // A terminal that nobody answers for.
+    // A terminal that never answers.
     let mut command = std::process::Command::new("script");
     command
         .args(["-qec", &line, "/dev/null"])
@@ -477,8 +477,8 @@ fn the_loads_of_the_demo_work_until_they_are_ended() {
     for word in ["compute", "memory", "processes", "messages", "timers"] {
         let mut load = punctual().args(["demo-load", word]).spawn().expect("punctual starts");
         let stat = format!("/proc/{}/stat", load.id());
-        // Fields 14 to 17 of proc_pid_stat(5): CPU time in user and kernel mode, of its own and of
-        // its children.
+        // Fields 14 to 17 of proc_pid_stat(5): user and kernel CPU time of the process and its
+        // children.
         let ticks = || -> u64 {
             let stat = std::fs::read_to_string(&stat).unwrap_or_default();
             let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -492,7 +492,7 @@ fn the_loads_of_the_demo_work_until_they_are_ended() {
     assert_eq!(punctual().args(["demo-load", "nonsense"]).status().unwrap().code(), Some(2));
 }
 
-/// The directory that holds the records of a history.
+/// The directory of a history's records.
 fn records(place: &Place) -> std::path::PathBuf {
     let mut directory = place.path().join("history");
     while let Some(inside) =

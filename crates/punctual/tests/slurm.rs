@@ -1,5 +1,5 @@
 //! `punctual lab run --on slurm` with the real Slurm: a controller and two nodes on this machine,
-//! of which tasks and a node die.
+//! with dying tasks and a dying node.
 
 use crate::common::{
     Place, eventually, has_program, is_root, kill, processes_with, punctual, text,
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// Six cells of 0.3 s on whatever node runs them.
+/// Six cells of 0.3 s on any node.
 const LAB: &str = r#"
 [lab]
 name = "cluster"
@@ -27,7 +27,7 @@ duration = "300ms"
 const RUNS: usize = 12;
 const NODES: [&str; 2] = ["n1", "n2"];
 
-/// A controller and two nodes with a configuration of their own; they end with the test.
+/// A controller and two nodes with a separate configuration; they end with the test.
 struct Cluster {
     place: Place,
     controller: Child,
@@ -35,7 +35,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// `None`, with what is lacking said, where that cannot be.
+    /// `None`, with the missing prerequisite printed, if impossible.
     fn start(test: &str) -> Option<Cluster> {
         let needed = [("slurmctld", "slurmctld"), ("slurmd", "slurmd"), ("sbatch", "slurm-client")];
         if !is_root(test) || !needed.iter().all(|(name, package)| has_program(name, package)) {
@@ -74,7 +74,7 @@ impl Cluster {
         command.output().expect("a command of Slurm")
     }
 
-    /// `punctual lab …` in the background.
+    /// Starts `punctual lab …` in the background.
     fn spawn(&self, words: &[&str]) -> Child {
         let mut command = punctual();
         command.args(words).current_dir(self.place.path()).stdin(Stdio::null());
@@ -82,7 +82,7 @@ impl Cluster {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual starts")
     }
 
-    /// The tasks of this cluster's lab that are running.
+    /// The running tasks of this cluster's lab.
     fn tasks(&self) -> Vec<i32> {
         let program = self.place.path().join("lab/slurm/punctual");
         let all = processes_with(&format!("{}\0lab\0cell", program.display()));
@@ -111,7 +111,7 @@ impl Drop for Cluster {
     }
 }
 
-/// slurmstepd has nothing of ours in its command line, but it works in its node's directory.
+/// slurmstepd's command line does not identify the cluster, but its working directory does.
 fn tree_of_steps() -> Vec<i32> {
     processes_with("slurmstepd")
 }
@@ -136,8 +136,8 @@ fn daemon(place: &Place, program: &str, words: &[&str]) -> Child {
     command.spawn().expect("a daemon of Slurm")
 }
 
-/// No authentication and no munged: nobody else reaches these ports. A node that says nothing for
-/// 5 s is down, and its tasks go to another.
+/// No authentication and no munged: only this test can reach these ports. A node silent for 5 s is
+/// down, and its tasks move to another.
 fn configuration(place: &Path) -> String {
     let ports: Vec<TcpListener> =
         (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
@@ -210,7 +210,7 @@ fn a_lab_survives_killed_tasks_a_dead_node_and_its_own_death() {
     cluster.tasks().iter().for_each(|pid| {
         let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
     });
-    // A node goes with everything that runs on it.
+    // A node goes down with everything that runs on it.
     let node = cluster.place.path().join("n2").display().to_string();
     cluster.nodes[1].kill().expect("it ran");
     cluster.nodes[1].wait().expect("it was killed");
@@ -224,14 +224,14 @@ fn a_lab_survives_killed_tasks_a_dead_node_and_its_own_death() {
     assert_eq!(document["finished"], true);
     for cell in document["cells"].as_array().expect("cells") {
         assert_eq!(cell["state"], "done", "{cell}");
-        // Every seed counts once: no sample of a killed or second run is among them.
+        // Every seed counts once: samples of killed or second runs are not included.
         let counts = cell["seeds"].as_array().expect("seeds").iter();
         let counts: Vec<u64> =
             counts.map(|seed| seed["series"][0]["count"].as_u64().expect("a count")).collect();
         assert_eq!(counts.len(), 2, "{cell}");
         assert_eq!(cell["series"][0]["count"], counts.iter().sum::<u64>(), "{cell}");
     }
-    // The same command finds everything done.
+    // The same command again finds everything done.
     let again = cluster.spawn(&words).wait_with_output().expect("it ended");
     assert!(text(&again).contains("already done: 12 of 12 runs"), "{}", text(&again));
 }

@@ -1,5 +1,4 @@
-//! `--target ssh:…` and `punctual ssh`, end to end: the real ssh and a real sshd on the loopback
-//! interface.
+//! `--target ssh:…` and `punctual ssh`, end to end: real ssh and sshd on the loopback interface.
 
 use crate::common::{self, Place, eventually, kill, processes_with, text};
 use crate::ssh_support::Sshd;
@@ -65,7 +64,7 @@ fn a_run_there_leaves_the_bundle_of_a_run_here_and_nothing_there() {
     assert_eq!(here.summary()["target"], serde_json::Value::Null);
     let experiment = |bundle: &Path| fs::read(bundle.join("experiment.toml")).unwrap();
     assert_eq!(experiment(&sshd.bundle()), experiment(&here.bundle()));
-    // An existing bundle is not touched, and nobody is asked anything for it.
+    // An existing bundle is not touched, and no connection is made for it.
     assert_code(&sshd.run(&lasting("1s"), &[]), 2);
 }
 
@@ -129,7 +128,7 @@ fn a_host_that_shows_no_known_key_gets_nothing() {
         "{}",
         text(&changed)
     );
-    // Nothing was learned on the way.
+    // No key was added on the way.
     assert_code(&sshd.run(&lasting("1s"), &[]), 2);
     let files: Vec<_> = fs::read_dir(sshd.tmp()).unwrap().collect();
     assert!(files.is_empty() && !sshd.bundle().exists(), "{files:?}");
@@ -171,12 +170,12 @@ fn a_run_goes_on_when_its_connection_is_cut() {
     sshd.measures();
     sshd.cut();
     eventually("it is noticed", || sshd.said().contains("is lost"));
-    // Lines come again, so a process over there is at the new connection.
+    // Lines arrive again, so a remote process has the new connection.
     eventually("it is connected again", || {
         sshd.said().split("reconnected to ").nth(1).is_some_and(|said| said.contains("[main]"))
     });
-    // And once more, this time from this end: the process that holds the connection may just be
-    // starting.
+    // Interrupts the connection once more, this time from this end: the process that holds the
+    // connection may just be starting.
     eventually("it is noticed once more", || {
         let masters = processes_with("punctual-here")
             .into_iter()
@@ -186,7 +185,7 @@ fn a_run_goes_on_when_its_connection_is_cut() {
     });
     assert_eq!(running.wait().unwrap().code(), Some(0), "{}", sshd.said());
     assert!(sshd.place().summary()["findings"].to_string().contains("connection-lost"));
-    // 12 s without a gap: the thread never noticed.
+    // 12 s without a gap: the thread was not affected.
     assert!(count(sshd.place()) > 9000);
     sshd.assert_clean();
 }
@@ -243,7 +242,7 @@ fn a_run_that_is_not_there_any_more_is_no_riddle() {
     let mut running = sshd.spawn(&lasting("10min"), &[]);
     sshd.measures();
     assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), &sshd.id()]), 0);
-    // Whoever looked on has seen its end, or that it is gone.
+    // The client has seen the end, or that the run is gone.
     assert!(running.wait().unwrap().code().is_some_and(|code| code < 2), "{}", sshd.said());
     sshd.assert_clean();
 }
@@ -266,7 +265,7 @@ fn what_is_left_can_be_removed_while_it_runs() {
     sshd.measures();
     running.kill().unwrap();
     running.wait().unwrap();
-    // What others put there is not looked into, and a half-sent one is.
+    // Directories of others are not entered, and a half-sent one is.
     let stranger = sshd.tmp().join("punctual-ssh-$(touch started)");
     fs::create_dir(&stranger).unwrap();
     private_directory(&sshd.tmp().join("punctual-ssh-half"));
@@ -284,8 +283,8 @@ fn private_directory(path: &Path) {
     fs::DirBuilder::new().mode(0o700).create(path).unwrap();
 }
 
-/// As after a restart that emptied the directory: the run is gone, and another user made a
-/// directory of its name, with a program of his own.
+/// As after a restart that emptied the directory: the run is gone, and another user created a
+/// directory of its name, with another program.
 #[test]
 fn what_another_user_put_in_place_of_a_run_is_never_started() {
     let Some(sshd) = Sshd::start("a directory of another user") else { return };
@@ -381,7 +380,7 @@ fn cells_of_a_host_that_dies_go_to_another() {
     one.assert_clean();
 }
 
-/// Unmounted at the end.
+/// A mount, unmounted on drop.
 struct Mounted(std::path::PathBuf);
 
 impl Mounted {

@@ -1,8 +1,8 @@
-//! The structure of the sources: crates import downward, sibling modules do not import in a
-//! circle, a module's file stands beside its directory, and lines have 100 columns at most.
+//! The structure of the sources: crates import downward, sibling modules do not import in a circle,
+//! a module's file is beside its directory, and lines have at most 100 columns.
 //!
-//! Imports are read from the sources' tokens, those of macros too. A module and those below it are
-//! one room: what counts is which siblings its room imports from.
+//! Imports are read from the sources' tokens, including those of macros. A module and its
+//! descendants are one room: only imports from sibling rooms count.
 
 mod imports;
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From the lowest floor up: each may import from those before it.
+/// From the lowest floor up: each may import from earlier ones.
 const FLOORS: &[&str] = &[
     "core",
     "traces",
@@ -63,7 +63,7 @@ fn sibling_modules_do_not_import_in_a_circle() {
     assert!(circles.is_empty(), "modules import from each other:\n{}", circles.join("\n"));
 }
 
-/// One for each pair of siblings that reach each other: both, and the imports of the first.
+/// One for each pair of siblings that import each other: both, and the imports of the first.
 fn circles_of(modules: &[Module]) -> Vec<String> {
     let mut rooms: BTreeMap<Vec<String>, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
     let mut because: BTreeMap<Vec<String>, String> = BTreeMap::new();
@@ -112,12 +112,12 @@ fn a_modules_file_stands_beside_its_directory() {
     let found: Vec<PathBuf> =
         sources().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
     let of_tests = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "tests");
-    // Where each file in `tests/` is a program, what several share is a `mod.rs` there.
+    // Where each file in `tests/` is a program, shared modules are a `mod.rs` there.
     let wrong: Vec<&PathBuf> = found.iter().filter(|path| !of_tests(path)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Cargo looks for no files where a crate's manifest names its programs of tests: a file that none
+/// Cargo does not search for files if a crate's manifest names its test programs: a file that none
 /// of these has as a module would never run.
 #[test]
 fn every_file_of_tests_is_part_of_a_program() {
@@ -151,7 +151,7 @@ fn lines_have_100_columns_at_most() {
         let text = fs::read_to_string(&path).unwrap();
         let mut is_snapshot = false;
         for (number, line) in text.lines().enumerate() {
-            // What insta compares with stands there as it is.
+            // Snapshot text of insta is exempt.
             is_snapshot |= line.contains("assert_snapshot!(");
             if !is_snapshot && line.chars().count() > 100 {
                 wider.push(format!("{}:{}", path.display(), number + 1));
@@ -166,7 +166,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-/// What is written by hand, in Rust and C.
+/// The handwritten sources, in Rust and C.
 fn sources() -> Vec<PathBuf> {
     let places = ["crates", "bench", "fuzz"].map(|name| root().join(name));
     let found: Vec<PathBuf> =
@@ -175,7 +175,7 @@ fn sources() -> Vec<PathBuf> {
     found
 }
 
-/// The files below a directory whose names end so; not what was built there.
+/// The files below a directory with these suffixes, without build output.
 fn files(directory: &Path, ends: &[&str]) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![directory.to_owned()], Vec::new());
     while let Some(directory) = open.pop() {

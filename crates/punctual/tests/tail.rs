@@ -1,4 +1,4 @@
-//! `punctual tail` on the fixtures: what it says, and that it refuses what it cannot know.
+//! `punctual tail` on the fixtures: its output, and that it refuses to predict what it cannot.
 
 use crate::common::{Place, text};
 use std::path::Path;

@@ -16,7 +16,7 @@ const KERNEL: &str = "6.1-rt";
 static BINARY: LazyLock<PathBuf> =
     LazyLock::new(|| testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual"))));
 
-/// Whether a guest can be booted here; says what is lacking if not.
+/// Whether a guest can be booted here; prints the missing prerequisite if not.
 fn can_boot() -> bool {
     testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_some()
         && testing::guest(KERNEL).is_some()
@@ -60,7 +60,7 @@ fn seeds_differ_and_a_seed_repeats_to_the_last_digit() {
     }
     let place = Place::with(LOADED);
     let mut digests = Vec::new();
-    // That the second repeats too would be one more boot, and is the same code.
+    // Testing the repeat of the second too would take one more boot, for the same code.
     for (seed, repeats) in [("1", "2"), ("2", "1")] {
         let ran = run(&place, KERNEL, &["--repeat", repeats, "--seed", seed, "--output", seed]);
         assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
@@ -89,7 +89,7 @@ fn seeds_differ_and_a_seed_repeats_to_the_last_digit() {
     assert!(fact("preemption").starts_with("real-time"), "{target}");
     assert!(fact("command line").contains("nokaslr") && !fact("QEMU").is_empty(), "{target}");
     assert!(fact("time").contains("icount shift=3"), "{target}");
-    // What one may do with any bundle.
+    // Operations that work on any bundle.
     let report = place.punctual(&["report", "1", "--output", "report.html"]);
     assert!(report.status.success(), "{}", text(&report));
     let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
@@ -136,7 +136,7 @@ fn want_of_memory_is_a_finding() {
     let place = Place::with(&hungry);
     let boot =
         |mib: &str| run(&place, &format!("{KERNEL},memory={mib}MiB"), &["--output", "bundle"]);
-    // The least that any guest may have, or else that one with a program of this size needs.
+    // The minimum for any guest, or else that of one with a program of this size.
     let mut ran = boot("256");
     let why = text(&ran);
     if let Some((_, rest)) = why.split_once("give it at least ") {
@@ -154,12 +154,12 @@ fn a_machine_that_hangs_is_ended_when_its_time_is_up() {
     if !can_boot() {
         return;
     }
-    // Ahead of all that measures and of punctual itself, for ever: throttling is switched off.
+    // A priority above the measuring threads and punctual itself, for ever: throttling is disabled.
     let hang = "sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; exec chrt -f 99 sh -c \
                 \\\"while :; do :; done\\\"'";
     let place = Place::with(&LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", hang));
-    // A busy machine needs longer for the boot: what does not come to its job is ended too, and
-    // says so.
+    // A busy machine needs longer for the boot: a guest that does not reach its job is ended too,
+    // and reports it.
     for seconds in [10, 40, 160] {
         let _ = std::fs::remove_dir_all(place.bundle());
         let ran = run(&place, &format!("{KERNEL},timeout={seconds}s"), &["--output", "bundle"]);
@@ -201,7 +201,7 @@ fn a_kernel_by_path_boots_with_its_modules() {
     assert_eq!(summary["phases"][0]["series"][0]["count"], 100, "{summary}");
     let (target, release) = (&summary["target"], modules.file_name().unwrap().to_string_lossy());
     assert!(target["name"].as_str().unwrap().contains(image.to_str().unwrap()), "{target}");
-    // A kernel by path is of no package.
+    // A kernel by path has no package.
     assert!(
         target["facts"].as_array().unwrap().contains(&serde_json::json!(["kernel", release])),
         "{target}"
@@ -218,7 +218,7 @@ fn repeats_that_differ_fail_and_say_where_they_part() {
     let file =
         LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", &load.to_string_lossy());
     place.write("experiment.toml", file.replace("\"sh\"", "\"load\"").as_bytes());
-    // On one CPU they run one after the other.
+    // With one CPU they run one after the other.
     let cpu = std::fs::read_to_string("/proc/self/status").unwrap();
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let cpu = cpu.trim().split([',', '-']).next().unwrap();
@@ -299,7 +299,7 @@ fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
     assert_eq!(summary["phases"][0]["series"][0]["count"], 300, "{summary}");
 }
 
-/// A target that is a Raspberry Pi, unless this machine lacks something for it.
+/// A Raspberry Pi as target, unless this machine lacks a prerequisite.
 fn raspberry_pi() -> Option<String> {
     let built = "target/aarch64-unknown-linux-musl/release/punctual";
     let binary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(built);
@@ -336,8 +336,8 @@ fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
     let Some(target) = raspberry_pi() else { return };
     let place =
         Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");
-    // On a busy machine the command there may not have started yet, and dies of the signal: then it
-    // is given longer.
+    // On a busy machine the command there may not have started yet, and is killed by the signal:
+    // then it gets more time.
     for timeout in [2, 8, 32, 128] {
         let _ = std::fs::remove_dir_all(place.bundle());
         let (status, summary) = interrupted(&place, &target, Duration::from_secs(timeout));
@@ -351,8 +351,7 @@ fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
     panic!("it never measured");
 }
 
-/// A run that gets an interrupt so long after its machine has come to its job: the exit code and
-/// the summary.
+/// A run interrupted this long after its machine reached its job: the exit code and the summary.
 fn interrupted(place: &Place, target: &str, timeout: Duration) -> (Option<i32>, Value) {
     let said = place.path().join("said");
     let mut command = common::punctual();

@@ -1,13 +1,12 @@
-//! Terminals that go away, and that never answer: what was measured is kept, and nothing is left
-//! running.
+//! Terminals that close or never answer: measured data is kept, and no process is left running.
 
 use crate::common::{Place, eventually, has_program, kill, processes_with, punctual};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Runs a line in a terminal of its own, as util-linux' script(1) makes it: one that never answers,
-/// like a serial console. Its SIGHUP ends what runs in it, even if the tests run under `nohup`.
+/// Runs a line in a terminal made by util-linux' script(1): one that never answers, like a serial
+/// console. Its SIGHUP ends the processes in it, even if the tests run under `nohup`.
 fn in_a_terminal(place: &Place, line: &str) -> Child {
     let mut script = Command::new("env");
     script
@@ -23,7 +22,7 @@ fn in_a_terminal(place: &Place, line: &str) -> Child {
         .expect("script(1) starts")
 }
 
-/// Closes the terminal, as a window is closed.
+/// Closes the terminal, like a window.
 fn close(mut terminal: Child) {
     terminal.kill().expect("it runs");
     terminal.wait().expect("it ends");
@@ -51,7 +50,7 @@ fn a_terminal_is_asked_nothing() {
     // Another test may measure the same CPU meanwhile: invalid.
     assert!(matches!(terminal.wait().unwrap().code(), Some(0 | 4)));
     let written = String::from_utf8_lossy(&written);
-    // The view was there, and is gone.
+    // The view was shown, and was cleared.
     assert!(written.contains("phase 1 of 1") && written.contains("\u{1b}[J"), "{written}");
     assert!(!written.contains("[6n"), "it asked where the cursor is: {written}");
 }
@@ -61,7 +60,7 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
     if !available() {
         return;
     }
-    // The mark is the duration: nobody else's process has it.
+    // The duration is the mark: no other process has it.
     let (place, mark) = (Place::with(""), "1234.567s");
     let line = format!("\"$PUNCTUAL\" measure timer --duration {mark} --output bundle");
     let mut terminal = in_a_terminal(&place, &line);
@@ -73,7 +72,7 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
     assert_eq!(ending(&place.bundle())["outcome"], "interrupted");
 }
 
-/// As nohup(1) starts it: SIGHUP is ignored, and stays so.
+/// As under nohup(1): SIGHUP is ignored, and stays ignored.
 #[test]
 fn a_hangup_that_is_ignored_from_the_start_ends_nothing() {
     let place = Place::with("");
@@ -93,7 +92,7 @@ fn a_hangup_that_is_ignored_from_the_start_ends_nothing() {
     assert_eq!(ending(&place.bundle())["outcome"], "completed", "{}", ending(&place.bundle()));
 }
 
-/// Out of the terminal's session no signal tells of its end: all that is written meets EIO.
+/// Outside of the terminal's session no signal reports its end: every write fails with EIO.
 #[test]
 fn nothing_panics_that_writes_to_a_terminal_that_is_gone() {
     if !available() {
@@ -111,8 +110,8 @@ fn nothing_panics_that_writes_to_a_terminal_that_is_gone() {
     close(terminal);
     let code = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
     eventually("both ends", || !code("traced").is_empty() && !code("measured").is_empty());
-    // 134 is what a shell says of SIGABRT. The figures of a run go to standard output, and could
-    // not be written.
+    // 134 is a shell's code for SIGABRT. The figures go to standard output, and could not be
+    // written.
     assert_eq!((code("traced").trim(), code("measured").trim()), ("0", "1"));
     assert_eq!(ending(&place.bundle())["outcome"], "completed");
 }

@@ -1,13 +1,12 @@
-//! `punctual trace` end to end: what it counts is what the kernel counts, and whatever ends it, the
-//! bundle opens.
+//! `punctual trace` end to end: its counts match the kernel's, and the bundle opens after any end.
 
 use crate::common::{self, Place, eventually, has_program, is_root, kill, punctual, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A program that gives up its CPU, calls getppid, and tells what the kernel counted of it:
-/// voluntary and involuntary switches.
+/// A program that yields its CPU, calls getppid, and prints the kernel's counters of it: voluntary
+/// and involuntary switches.
 const KNOWN: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -39,7 +38,7 @@ fn findings(place: &Place) -> String {
     place.summary()["findings"].to_string()
 }
 
-/// Whether kernel events can be recorded here; says what is lacking if not.
+/// Whether kernel events can be recorded here; prints the missing prerequisite if not.
 fn can_record(test: &str) -> bool {
     if !is_root(test) {
         return false;
@@ -86,8 +85,8 @@ fn counts_are_those_of_the_kernel() {
         counted.split_whitespace().map(|number| number.parse().unwrap()).collect();
     let recording = summary(&place);
     assert_eq!(recording["lost"], 0);
-    // Each switch away has a switch back to it. Before the exec, by which it got its name, and at
-    // its end a few more or fewer happen: on a busy machine it is preempted there, too.
+    // Each switch out has a switch in. A few more or fewer occur before the exec, by which it got
+    // its name, and at its end: on a busy machine it is preempted there, too.
     let switches = count(&recording, "sched", "sched_switch");
     let own = numbers[0] + numbers[1];
     assert!((2 * own - 60..2 * own + 60).contains(&switches), "{switches} of {own}: {recording}");
@@ -164,7 +163,7 @@ fn a_command_has_its_futexes_and_plus_adds_to_what_is_usual() {
     assert!(!without.iter().any(|group| group == "futex"), "{without:?}");
 }
 
-/// Recorded by name: each of the program's calls, and a text of its record, by every way to record.
+/// Recorded by name with every backend: each call of the program, and a text field of its record.
 #[test]
 fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
     let place = Place::with("");
@@ -203,7 +202,7 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
         let line =
             shown.lines().find(|line| line.contains(calls)).unwrap_or_else(|| panic!("{shown}"));
         assert!(line.contains("3,000"), "{shown}");
-        // The export has the fields, a text that the record points to among them.
+        // The export has the fields, including a text that the record points to.
         let file = "fields.pftrace";
         let done = place.punctual(&["export", backend, "--format", "perfetto", "-o", file]);
         assert!(done.status.success(), "{}", text(&done));
@@ -212,12 +211,12 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
         assert!(has("filename=./known pid=") && has("__syscall_nr="), "{backend}");
         let page = place.punctual(&["report", backend]);
         assert!(page.status.success(), "{}", text(&page));
-        // A bundle of the same events by group tells nothing of them by name.
+        // A bundle of the same events by group has no such events by name.
         assert!(recording["events"].get("sched").is_none(), "{recording:#}");
     }
 }
 
-/// In an experiment, and by the option over it: the calls that the measure claims are there by
+/// In an experiment, and by the overriding option, the measure's claimed calls are recorded by
 /// name.
 #[test]
 fn an_experiment_records_tracepoints_by_name() {
@@ -305,7 +304,7 @@ fn an_interrupt_ends_it_cleanly_and_takes_the_command_along() {
     eventually("its start", || common::processes_with("1234.5").len() > 1);
     kill(child.id(), "TERM");
     let ended = child.wait_with_output().unwrap();
-    // sleep died of SIGTERM.
+    // sleep was killed by SIGTERM.
     assert_eq!(ended.status.code(), Some(143), "{}", text(&ended));
     assert!(common::processes_with("1234.5").is_empty());
     assert_eq!(place.summary()["ending"]["outcome"], "interrupted");
@@ -343,7 +342,7 @@ fn a_recorder_that_is_killed_leaves_a_bundle_that_opens() {
     }
 }
 
-/// A file system of its own, so small that it fills.
+/// A separate file system, small enough to fill up.
 struct Small<'p>(&'p Path);
 
 impl Drop for Small<'_> {
@@ -381,8 +380,7 @@ fn a_full_disk_ends_the_recording_with_exact_counts() {
     let shown = place.punctual(&["show", "--json", "small/b"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("a summary");
     let recording = &shown["recording"];
-    // Which kinds had come before the disk was full is chance; the shell calls the kernel all the
-    // time.
+    // The kinds recorded before the disk was full are random; the shell always makes system calls.
     assert!(
         recording["lost"].as_u64().unwrap() > 0 && count(recording, "syscall", "sys_enter") > 0,
         "{recording}"
@@ -400,8 +398,8 @@ fn a_bounded_recording_ends_or_keeps_the_newest() {
     if !can_record("a_bounded_recording_ends_or_keeps_the_newest") {
         return;
     }
-    // Pauses let the recorder keep up on a busy machine: that the bound, and nothing else, ends or
-    // removes is asked here.
+    // Pauses let the recorder keep up on a busy machine: the test is that only the bound ends the
+    // recording or removes events.
     let busy = "for i in $(seq 80); do for j in $(seq 200); do read x < /dev/null; done; sleep \
                 0.01; done; true";
     for (keep, finding) in [("all", "recording-full"), ("newest", "recording-oldest-removed")] {
@@ -416,7 +414,7 @@ fn a_bounded_recording_ends_or_keeps_the_newest() {
             .unwrap()
             .map(|entry| entry.unwrap().metadata().unwrap().len())
             .sum();
-        // One drain of every buffer may lie beyond the bound, and the names.
+        // One drain of every buffer, and the names, may exceed the bound.
         assert!(size < 40 << 20, "{keep}: {size}");
         assert_eq!(summary(&place)["lost"], 0, "{keep}");
     }

@@ -1,7 +1,6 @@
-//! Test points of an application and the kernel's events of it: one recording, one order.
+//! Test points of an application and the kernel's events about it: one recording, one order.
 //!
-//! The application is this very file: started again by its own test, with a variable that tells it
-//! what it is.
+//! The application is this file: its test starts it again, with a variable that selects the role.
 
 use crate::common::{self, Place, eventually, is_root, kill, punctual, text};
 use punctual_testpoint::{begin, end, point};
@@ -12,7 +11,7 @@ use std::time::Duration;
 const ROLE: &str = "PUNCTUAL_TEST_APPLICATION";
 const ROUNDS: u64 = 300;
 
-/// Not a test but the application, when it is asked to be one.
+/// Not a test but the application, if requested.
 #[test]
 fn the_application() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -24,14 +23,14 @@ fn the_application() {
         std::thread::sleep(Duration::from_micros(500));
         end!("cycle", round);
     }
-    // Long, but not for ever: whoever fails to end it does not wait long.
+    // Long, but bounded: if ending it fails, the wait is short.
     for _ in 0..if role == "long" { 5_000 } else { 0 } {
         point!("long");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Scopes that nest, call themselves and overlap, in two threads.
+/// Scopes that nest, recurse and overlap, in two threads.
 fn scopes() {
     let work = || {
         for _ in 0..50 {
@@ -60,7 +59,7 @@ fn scopes() {
     begin!("never ends");
 }
 
-/// `punctual trace ARGUMENTS -- APPLICATION`, in a directory of test points of its own.
+/// `punctual trace ARGUMENTS -- APPLICATION`, in a separate directory of test points.
 fn trace(place: &Place, arguments: &[&str], role: &str) -> Command {
     let mut command = punctual();
     command.arg("trace").args(arguments).args(["-q", "--output", "bundle", "--"]);
@@ -68,7 +67,7 @@ fn trace(place: &Place, arguments: &[&str], role: &str) -> Command {
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "trace_points::the_application"]);
     let points = place.path().join("points");
-    // Open to its owner alone, or applications do not use it.
+    // Accessible by its owner alone; otherwise applications do not use it.
     std::fs::DirBuilder::new().mode(0o700).create(&points).expect("a directory of points");
     command
         .env(ROLE, role)
@@ -111,16 +110,14 @@ fn every_point_lies_among_the_switches_of_its_thread() {
         .expect("the scope");
     assert_eq!((&cycle["count"], &cycle["unmatched_from"]), (&ROUNDS.into(), &0.into()), "{cycle}");
     assert!(cycle["min"].as_i64().unwrap() >= 500_000, "{cycle}");
-    // Nothing was measured, and nothing is named: the longest intervals are what there is to
-    // explain.
+    // Without a measurement and without named pairs, the longest intervals are explained.
     let explained = place.punctual(&["explain", "bundle", "--json"]);
     assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
     let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
     let samples = explained["samples"].as_array().unwrap();
     let cycles: Vec<_> = samples.iter().filter(|sample| sample["series"] == "cycle").collect();
     assert!(!cycles.is_empty() && cycles.len() == samples.len(), "{explained:#}");
-    // Within each cycle the thread slept: it switched away after its start, and back to it before
-    // its end.
+    // In each cycle the thread slept: it was switched out after its start, and in before its end.
     let slept = place.punctual(&["pairs", "bundle", "cycle:begin->sched_switch", "--json"]);
     assert_eq!(slept.status.code(), Some(0), "{}", text(&slept));
 }
@@ -139,7 +136,7 @@ fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
     });
     kill(child.id(), "KILL");
     child.wait().unwrap();
-    // The command ends with punctual, which could not end it.
+    // The command ends with punctual, although punctual was killed.
     eventually("the application's end", || {
         common::processes_with("the_application").iter().all(|pid| {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -174,7 +171,7 @@ fn scopes_are_reported_with_and_without_those_within_them() {
     };
     let (step, send, walk) = (scope("step"), scope("step.send"), scope("walk"));
     assert_eq!((&step["count"], &step["threads"]), (&100.into(), &2.into()), "{step}");
-    // Exactly what its inner ones left of it.
+    // Exactly its total without its inner scopes.
     assert_eq!(ns(&step["total"]), ns(&step["exclusive_total"]) + ns(&send["total"]), "{pairs:#}");
     assert_eq!(send["total"], send["exclusive_total"], "nothing lies in it: {send}");
     assert!(ns(&step["exclusive"]["min"]) >= 100_000 && ns(&step["min"]) >= 400_000, "{step}");
@@ -198,7 +195,7 @@ fn scopes_are_reported_with_and_without_those_within_them() {
     let terminal = text(&place.punctual(&["pairs", "bundle"]));
     assert!(terminal.contains("scopes, with and without those within them"), "{terminal}");
     assert!(terminal.contains("walk: 2 within another one of the same name"), "{terminal}");
-    // Shares are of all scopes, also where one alone is asked for.
+    // Shares are of all scopes, even if only one is requested.
     let one = place.punctual(&["pairs", "bundle", "step.send", "--json"]);
     let one: serde_json::Value = serde_json::from_slice(&one.stdout).expect("JSON");
     assert_eq!(one["scopes"], serde_json::json!([send]), "{one:#}");

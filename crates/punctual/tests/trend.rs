@@ -4,7 +4,7 @@ use crate::common::{Place, text};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A record of a run of so many days after the first of October: everything is known of it.
+/// A complete record of a run this many days after the first of October.
 fn record(day: u32, p99: f64, kernel: &str) -> Value {
     let created = format!("2026-{:02}-{:02}T08:00:00Z", 10 + day / 30, 1 + day % 30);
     let figure = |name: &str, value: f64, is_time: bool| {
@@ -24,7 +24,7 @@ fn record(day: u32, p99: f64, kernel: &str) -> Value {
     })
 }
 
-/// Thirty runs about 40 µs, then eight about 60 µs with another kernel.
+/// Thirty runs of about 40 µs, then eight of about 60 µs with another kernel.
 fn history(place: &Path) {
     let place = place.join("history/gate/machine/kernel");
     std::fs::create_dir_all(&place).unwrap();
@@ -71,7 +71,7 @@ fn a_history_has_a_page_and_figures_for_a_collector() {
     let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
     assert!(!page.contains("<script") && page.len() < 100_000, "{}", page.len());
     let before = |a: &str, b: &str| page.find(a).expect(a) < page.find(b).expect(b);
-    // The answer, then the figure that changed, then the others and the table.
+    // The answer, then the changed figure, then the others and the table.
     assert!(before("WORSE since the run of 2026-11-01", "servo p99: ×1.47"));
     assert!(before("servo p99: ×1.47", "servo median"));
     assert!(page.contains("commit: c29 -&gt; c30; kernel: 6.12.1 -&gt; 6.12.9"), "{page}");
@@ -97,7 +97,7 @@ fn a_history_has_a_page_and_figures_for_a_collector() {
 fn since_and_what_was_accepted_bound_a_history() {
     let place = Place::with("");
     history(place.path());
-    // All of it is long ago for a day, whenever this runs after 2026; else part of it is there.
+    // All of it is older than a day, if this runs after 2026; otherwise a part is shown.
     let since = place.punctual(&["trend", "history", "--since", "1d", "--json"]);
     let json: Value = serde_json::from_slice(&since.stdout).expect("JSON");
     let runs = json["histories"][0]["runs"].as_array().map_or(0, Vec::len);
@@ -127,7 +127,7 @@ fn what_is_no_history_is_answered() {
 }
 
 /// 17 good runs, then 46 times as long: terminal and page are not green at any later run, and a
-/// time that was 0 has a difference.
+/// former time of 0 has a difference.
 #[test]
 fn terminal_and_page_follow_the_one_answer() {
     let place = Place::with("");

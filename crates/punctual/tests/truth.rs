@@ -1,4 +1,4 @@
-//! `punctual truth`: causes that are injected in a guest are named, and the command says how often.
+//! `punctual truth`: causes injected in a guest are identified, and the command reports the rate.
 
 mod scores;
 
@@ -17,14 +17,14 @@ fn injected_causes_are_named_in_a_guest() {
     score("run", &of_run);
 }
 
-/// `./x test` asserts the same cause of programs that know nothing of punctual: attach_causes.rs.
+/// `./x test` asserts the same for unmodified programs: attach_causes.rs.
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn injected_causes_are_named_of_an_attached_program() {
     score("attach", &["higher-priority-3ms"]);
 }
 
-/// What the line of `punctual recipe` records; no other tool is needed for this one.
+/// The recording of `punctual recipe`'s command; this one needs no other tool.
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn injected_causes_are_named_of_what_the_recipe_records() {
@@ -57,7 +57,7 @@ fn score(through: &str, cases: &[&str]) {
         // Around a stop the sample's own CPU time may be the larger part.
         let share = if name.starts_with("stop") { 9 } else { 10 };
         assert!(number("right") * 10 >= number("affected") * share, "{case:#}");
-        // Without an injection there is nothing to be right about, but samples are explained.
+        // Without an injection no cause is right, but samples are explained.
         assert!(number("explained") > 10, "{case:#}");
         assert_eq!(number("affected") > 2, *name != "nothing", "{case:#}");
     }

@@ -1,4 +1,4 @@
-//! `punctual tune`: what is refused, what was found shown again, and the files of what was found.
+//! `punctual tune`: refusals, repeated reports of findings, and the files of findings.
 
 use crate::common::{Place, text};
 use std::fs;
@@ -48,7 +48,7 @@ fn what_was_found_is_written_below_a_root_and_removed_again() {
     assert!(root.join("etc/tuned/punctual-tune/tuned.conf").exists());
 }
 
-/// Nothing is booted for it.
+/// Nothing is booted for the list.
 #[test]
 fn a_virtual_machine_offers_parameters_of_its_boot() {
     let list = |cpus: &str, more: &[&str]| {
@@ -64,7 +64,7 @@ fn a_virtual_machine_offers_parameters_of_its_boot() {
     let two = list("1", &["--target", "vm:6.12,cpus=2", "--without", "threaded-irqs"]);
     assert!(two.contains("isolcpus=1") && two.contains("irqaffinity=0"), "{two}");
     assert!(two.contains("--without"), "{two}");
-    // Without an experiment, too; and those of this machine's boot.
+    // Without an experiment, too; and boot parameters of this machine.
     let place = Place::with("");
     let vm = ["--list", "--target", "vm:6.12,cpus=2", "--cpus", "1"];
     let here = ["--list", "--across-reboots"];
@@ -105,7 +105,7 @@ fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
         assert_eq!(refused.status.code(), Some(2), "{words:?}: {}", text(&refused));
         assert!(text(&refused).contains(why), "{words:?}: {}", text(&refused));
     }
-    // One that changes settings of this boot has no boot entry to take back.
+    // A tuning of run-time settings has no boot entry to remove.
     let place = Place::with("");
     found(&place);
     let refused = place.punctual(&["tune", "undo", "found"]);

@@ -1,11 +1,11 @@
-//! `punctual tune` on this machine: a setting is tried, and all is as it was after a kill -9, too.
+//! `punctual tune` on this machine: a setting is tried, and all is restored, even after kill -9.
 
 use crate::common::{self, HANG, Place, text};
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A setting that acts at once and harms nobody.
+/// A setting with immediate and harmless effect.
 const SETTING: &str = "/proc/sys/kernel/timer_migration";
 
 const EXPERIMENT: &str = "[[measure]]\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n\

@@ -1,5 +1,5 @@
-//! The tutorials, as a reader follows them: their files are written, their commands run in order by
-//! a shell. Only durations are shorter.
+//! The tutorials, as followed by a reader: their files are written, and their commands run in order
+//! by a shell. Only durations are shorter.
 
 use crate::common::{self, has_program, is_root, text};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What is shortened: a second shows the same as a minute, with fewer samples.
+/// Shortened durations: a second shows the same as a minute, with fewer samples.
 const SHORTER: &[(&str, &str)] = &[
     ("duration = \"60s\"", "duration = \"1s\""),
     ("duration = \"1min\"", "duration = \"1s\""),
@@ -21,7 +21,7 @@ const SHORTER: &[(&str, &str)] = &[
     ("./repaired 10", "./repaired 4"),
 ];
 
-/// What does not run here, and where it does.
+/// Commands that do not run here, and their tests.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("late-loop 2\"", "tests/guest_late_loop.rs"),
     ("repaired 2\"", "tests/guest_late_loop.rs"),
@@ -29,16 +29,16 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("old-1", "tests/compare.rs compares several runs of each side"),
 ];
 
-/// A tutorial being followed.
+/// A tutorial in progress.
 struct Reader {
     directory: tempfile::TempDir,
     page: String,
-    /// By command, as the page has it.
+    /// The outputs by command, as on the page.
     done: BTreeMap<String, Output>,
 }
 
 impl Reader {
-    /// Writes the files of a tutorial, and makes `punctual` and `examples` available.
+    /// Writes the files of a tutorial, and provides `punctual` and `examples`.
     fn of(page: &str) -> Reader {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
         let page = fs::read_to_string(root.join("docs/tutorials").join(page)).unwrap();
@@ -57,7 +57,7 @@ impl Reader {
     }
 
     /// Runs all commands of the page. `BUNDLE` is the newest bundle then. Those with a requirement
-    /// may end with 3 or 4 on a machine that others use.
+    /// may end with 3 or 4 on a shared machine.
     fn follow(&mut self) {
         let commands: Vec<String> = commands(&self.page).map(str::to_owned).collect();
         assert!(commands.len() >= 3, "{commands:?}");
@@ -85,14 +85,14 @@ impl Reader {
         }
     }
 
-    /// What the command with this part printed.
+    /// The output of the command with this part.
     fn printed(&self, part: &str) -> String {
         let found = self.done.iter().find(|(command, _)| command.contains(part));
         text(found.unwrap_or_else(|| panic!("no command has {part}: {:?}", self.done.keys())).1)
     }
 }
 
-/// Blocks of TOML, each with the name in backquotes that was said last before it.
+/// Blocks of TOML, each with the last name in backquotes before it.
 fn files(page: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     let mut rest = page;
@@ -169,7 +169,7 @@ fn the_faults_of_a_late_loop_are_found() {
         let mut show = common::punctual();
         text(&show.args(["show", "--json", bundle]).current_dir(reader.path()).output().unwrap())
     };
-    // Times are those of the machine; what the program does is not.
+    // Times depend on the machine; the program's behaviour does not.
     let (late, repaired) = (shown("late"), shown("better"));
     for finding in ["page-faults-in-cycle", "file-call-in-cycle", "lock-without-pi"] {
         assert!(late.contains(&format!("\"{finding}\"")), "{finding} is not in\n{late}");

@@ -1,10 +1,10 @@
-//! Each proof of validity that can be taken away on this kernel, taken away: the run is invalid,
-//! exit code 4, never met.
+//! Removes each removable proof of validity on this kernel: the run is invalid, exit code 4, never
+//! met.
 
 use crate::common::{Place, eventually, has_program, is_root, kill, punctual, text};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A timer whose requirement any run fulfils.
+/// A timer with a requirement that any run meets.
 fn experiment(length: &str, rest: &str) -> String {
     format!(
         "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \
@@ -49,8 +49,8 @@ fn command(words: &[&str]) {
     assert!(done.is_ok_and(|status| status.success()), "{words:?}");
 }
 
-/// Ended with exit code 4, the requirement invalid, and the proof with this reason failed,
-/// everywhere it is shown.
+/// Asserts exit code 4, an invalid requirement, and the failed proof with this reason in each
+/// output.
 fn assert_invalid(place: &Place, ran: &Output, proof: &str, why: &str) {
     assert_eq!(ran.status.code(), Some(4), "{}", text(ran));
     assert!(text(ran).contains("INVALID"), "{}", text(ran));
@@ -109,7 +109,7 @@ fn what_is_proved_is_met_with_a_load_that_works() {
     }
 }
 
-/// The proof of a load, by the load's name: its outcome and why.
+/// The proof of a load, by the load's name: its result and reason.
 fn of_load(summary: &serde_json::Value, name: &str) -> (String, String) {
     let proofs = summary["validity"]["proofs"].as_array().expect("proofs");
     let is_its = |one: &&serde_json::Value| {
@@ -152,7 +152,7 @@ fn a_load_that_idles_or_dies_is_none_and_one_that_rests_on_purpose_is() {
         ("idle", "fails", "it idled"),
         ("dies", "fails", "it ended with status 1"),
         ("waits", "holds", "it rested in"),
-        // It must be there all the same.
+        // This load is required nevertheless.
         ("leaves", "fails", "it ended with status 1"),
     ] {
         let (outcome, found) = of_load(&summary, name);
@@ -163,7 +163,7 @@ fn a_load_that_idles_or_dies_is_none_and_one_that_rests_on_purpose_is() {
     assert!(phase.contains("\"may_rest\":true"), "{phase}");
 }
 
-/// One phase violates its requirement as it was asked to be measured; in the other nothing loads.
+/// One phase, measured as requested, violates its requirement; in the other the load idles.
 #[test]
 fn what_is_invalid_hides_no_violation_and_is_not_hidden_by_it() {
     if !is_root("what_is_invalid_hides_no_violation_and_is_not_hidden_by_it") {
@@ -207,7 +207,7 @@ fn an_affinity_or_a_policy_that_somebody_changes_is_not_the_one_asked_for() {
     command(&["taskset", "--cpu-list", "-p", everywhere.trim(), &tid]);
     command(&["chrt", "--fifo", "-p", "7", &tid]);
     std::thread::sleep(std::time::Duration::from_millis(2_000));
-    // Back again before the end: a look between shows it.
+    // Restored before the end: an intermediate check detects it.
     command(&["chrt", "--fifo", "-p", "80", &tid]);
     let ran = child.wait_with_output().unwrap();
     assert_invalid(&place, &ran, "affinity", "it was allowed on CPU");

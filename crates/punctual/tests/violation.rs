@@ -33,7 +33,7 @@ fn the_command_runs_once_while_the_run_goes_on_and_its_exit_status_is_reported()
     assert!(words[3].parse::<i64>().expect("ns") > 1, "{written}");
     let printed = std::fs::read_to_string(place.bundle().join("on-violation.log"));
     assert_eq!(printed.expect("its output"), "max < 1ns\n");
-    // It ran before the end, of which the manifest of that time knows nothing.
+    // The command ran before the end, which the manifest of that time does not contain.
     let then = std::fs::read(place.path().join("then")).expect("a copy of bundle.json");
     let then: serde_json::Value = serde_json::from_slice(&then).expect("JSON");
     assert!(then["ending"].is_null(), "{then}");
@@ -53,7 +53,7 @@ fn without_a_violation_nothing_runs() {
     }
 }
 
-/// A requirement that only the end decides, and the key of the file.
+/// A requirement decided only at the end, and the key of the file.
 #[test]
 fn what_the_end_shows_runs_it_too() {
     let file = experiment("count > 1000000", "[experiment]\non_violation = 'touch ran'\n")

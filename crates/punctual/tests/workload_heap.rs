@@ -1,12 +1,12 @@
-//! `punctual measure heap`: what the kernel allocates is what is touched, whoever's malloc it is,
-//! and a process that is killed is told.
+//! `punctual measure heap`: the kernel allocates exactly the touched pages, with any malloc, and a
+//! killed process is reported.
 
 use crate::common::{self, Place, is_root, text};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A name for a bundle that no other has.
+/// A unique name for a bundle.
 fn bundle() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     format!("bundle-{}", LAST.fetch_add(1, Ordering::Relaxed))
@@ -39,7 +39,7 @@ fn median(summary: &serde_json::Value, series: &str) -> i64 {
     one.and_then(|one| one["median"].as_i64()).unwrap_or_else(|| panic!("no {series} in {all:?}"))
 }
 
-/// Whether what was counted agrees, where it could be.
+/// Checks that the validations agree, as far as available.
 fn agrees(summary: &serde_json::Value, what: &str) {
     for validation in notes(summary)["validations"].as_array().expect("validations") {
         match validation["counted"].get("known") {
@@ -55,7 +55,7 @@ fn random_lists_take_pages_by_their_bytes_and_time_by_their_pages() {
     let settings = ["sizes=random-list", "size=40B", "size_max=1MiB", "lists=60", "fresh=true"];
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-s", setting]).collect();
     let mut seen = Vec::new();
-    // Time is anybody's who shares the machine; pages are not.
+    // Time is affected by other users of the machine; pages are not.
     for _ in 0..3 {
         let summary = measured(&place, &[&["--duration", "10min"], &settings[..]].concat());
         let tables = notes(&summary)["tables"].as_array().expect("tables");
@@ -67,7 +67,7 @@ fn random_lists_take_pages_by_their_bytes_and_time_by_their_pages() {
                 [1, 2, 3, 4].map(|column| row[column].as_f64().expect("a count") as u64);
             assert_eq!(bytes, 40 * nodes, "{row}");
             assert!((40..=1 << 20).contains(&bytes) && pages >= bytes / 4096, "{row}");
-            // Its process, its heap, and a few that every new process takes.
+            // The pages of the process and its heap, and a few of every new process.
             assert!(
                 (pages..pages + 200).contains(&faults),
                 "a list takes new pages, each once: {row}"
@@ -75,11 +75,11 @@ fn random_lists_take_pages_by_their_bytes_and_time_by_their_pages() {
         }
         assert!(figure(&summary, "bytes-pages-correlation").expect("a figure") > 0.999);
         assert!(figure(&summary, "pages-faults-correlation").expect("a figure") > 0.99);
-        // In CPU time nobody else's is: 0.987 where time on the clock had 0.86.
+        // CPU time excludes other tasks: 0.987, while wall-clock time had 0.86.
         let worked = figure(&summary, "pages-cpu-time-correlation").expect("a figure");
         assert!(worked > 0.9, "CPU time does not follow pages: {worked}");
         let followed = figure(&summary, "pages-time-correlation").expect("a figure");
-        // 0.99 on a quiet machine, 0.6 where twenty others want the CPU.
+        // 0.99 on a quiet machine, 0.6 with twenty competitors for the CPU.
         if followed > 0.3 {
             return;
         }
@@ -108,7 +108,7 @@ fn pages_follow_what_is_touched() {
         let expected: Vec<_> = expected.iter().map(|name| (name.as_str(), Some(300))).collect();
         assert_eq!(counts, expected, "{name}");
         agrees(&summary, name);
-        // A new process for each block: its pages are new every time.
+        // A new process for each block: all its pages are new.
         if name == "fresh" {
             assert!(
                 figure(&summary, "faults-each").is_some_and(|faults| faults > 250.0),
@@ -175,7 +175,7 @@ fn locked_memory_is_allocated_by_malloc_itself() {
     }
 }
 
-/// An allocator that takes from one large block and never gives back.
+/// An allocator that takes from one large block and never frees.
 fn bump(place: &Place) -> Option<String> {
     let source = place.path().join("bump.c");
     let text = "#include <stddef.h>\nstatic char all[64 << 20]; static size_t used;\nvoid \
@@ -223,7 +223,7 @@ fn the_machines_allocator_one_that_is_preloaded_and_the_built_in_one() {
             .as_str()
             .is_some_and(|path| path.ends_with("/libbump.so"))
     );
-    // Nothing is ever given back to the kernel by it.
+    // This allocator never returns memory to the kernel.
     let rows = notes(&preloaded)["tables"][1]["rows"].as_array().expect("rows").clone();
     for row in rows.iter().filter(|row| row[0] == "munmap" || row[0] == "brk") {
         assert_eq!(row[1].as_f64(), Some(0.0), "{row}");
@@ -252,7 +252,7 @@ fn an_allocator_that_is_not_there_is_refused() {
             text(&output)
         );
     }
-    // A library, but none that allocates.
+    // A library without an allocator.
     let Some(library) =
         ["/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/aarch64-linux-gnu/libm.so.6"]
             .into_iter()
@@ -268,7 +268,7 @@ fn an_allocator_that_is_not_there_is_refused() {
     assert!(text(&output).contains("is not used"), "{}", text(&output));
 }
 
-/// Processes whose parent this is and which allocate.
+/// Child processes of this one that allocate.
 fn helpers(parent: u32) -> Vec<u32> {
     let of = |entry: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;

@@ -1,5 +1,5 @@
-//! `punctual measure irq`: what it claims is what the kernel counts, hops add up, and what is not
-//! there is said before anything starts.
+//! `punctual measure irq`: its claims match the kernel's counters, hops sum up, and missing
+//! prerequisites are reported before anything starts.
 
 use crate::common::{self, Place, has_program, is_root, text};
 use crate::irq::{figure, notes, series, whole_and_counted_but};
@@ -21,15 +21,15 @@ fn measured(place: &Place, arguments: &[&str]) -> Value {
     read(&tried(place, arguments))
 }
 
-/// What `work` gives, and how many interrupts no BPF program may have seen meanwhile: one every 500
-/// µs at most comes to a CPU here, the thread's own each millisecond among them.
+/// The result of `work`, and the maximum number of interrupts hidden from BPF programs meanwhile:
+/// at most one every 500 µs occurs on a CPU here, including the thread's own each millisecond.
 fn with_hidden<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let hidden = HiddenSamples::begin();
     let done = work();
     (done, hidden.samples(500_000))
 }
 
-/// Whether stamps are taken here; says why not.
+/// Whether timestamps are available here; prints why not.
 fn stamped(summary: &Value) -> bool {
     let absent = notes(summary).get("absent").and_then(Value::as_array);
     if let Some(absent) = absent.filter(|absent| !absent.is_empty()) {

@@ -1,5 +1,4 @@
-//! `punctual measure mutex`: the locks exclude, the integral is π, and the shapes that hold on any
-//! machine.
+//! `punctual measure mutex`: locks exclude, the integral is π, and the shapes hold on any machine.
 
 use crate::common::{self, Place, text};
 use serde_json::Value;
@@ -40,7 +39,7 @@ fn all_agree(summary: &Value, what: &str) {
     }
 }
 
-/// "Others took the lock N times", which, and the log of the longest wait are the same
+/// "Others took the lock N times", which ones, and the log of the longest wait are the same
 /// acquisitions: those after the request.
 #[test]
 fn who_was_overtaken_how_often_is_what_the_log_holds() {
@@ -101,7 +100,7 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
             .contains("the first row is the holder at the time of the request"),
     );
     assert_eq!(sum(&rows[before..], 2), stated, "{longest}");
-    // Of the rows that are shown none is from before the request, but the first.
+    // Of the shown rows only the first is from before the request.
     let times = rows[before..].iter().filter_map(|row| row[0].as_f64());
     assert!(times.clone().all(|after| after >= 0.0), "{longest}");
     assert!(before == 0 || rows[0][0].as_f64().is_some_and(|at| at < 0.0), "{longest}");
@@ -112,7 +111,7 @@ fn every_lock_excludes_and_gives_pi() {
     let place = Place::with("");
     for lock in ["normal", "pi", "robust", "adaptive", "spin", "ticket", "rwlock"] {
         let lock_setting = format!("lock={lock}");
-        // Spinning threads hold each other up where there are fewer CPUs than threads: few rounds.
+        // Spinning threads delay each other if there are fewer CPUs than threads: few rounds.
         let arguments = [
             "-s",
             &lock_setting,
@@ -139,8 +138,8 @@ fn every_lock_excludes_and_gives_pi() {
     }
 }
 
-/// Tickets are served in their order: whoever draws one waits for those ahead, and others cannot
-/// come in between, however often a thread is preempted before it draws.
+/// Tickets are served in their order: a thread with a ticket waits for those ahead, and others
+/// cannot overtake, however often a thread is preempted before it draws.
 #[test]
 fn with_tickets_no_more_threads_come_first_than_there_are() {
     let place = Place::with("");

@@ -1,5 +1,5 @@
-//! `punctual measure netio`: what it claims is what the kernel counts, nothing stays behind, and
-//! what is in the way is told with its cause.
+//! `punctual measure netio`: its claims match the kernel's counters, nothing is left behind, and
+//! obstacles are reported with their cause.
 
 use crate::common::{self, Place, is_root, text};
 use std::net::{TcpListener, UdpSocket};
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory on a disk where there is one: /tmp may be memory.
+/// A directory on a disk if possible: /tmp may be memory.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").expect("a directory in /var/tmp")
 }
 
-/// A name for a bundle that no other has.
+/// A unique name for a bundle.
 fn bundle() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     format!("bundle-{}", LAST.fetch_add(1, Ordering::Relaxed))
@@ -100,7 +100,7 @@ fn another_thread_writes_and_forces_whole_batches() {
                 .filter(|one| one["name"] == name)
                 .find_map(|one| one["value"].as_u64().or(one["value"].as_f64().map(|v| v as u64)))
         };
-        // On a machine that is very slow the writer may have missed some.
+        // On a very slow machine the writer may have missed some.
         let (unwritten, dropped) = (figure("unwritten-records"), figure("dropped-records"));
         let written =
             counted.last().filter(|(name, _)| name == "netio/safe-write").map(|(_, count)| *count);
@@ -134,7 +134,7 @@ fn forced_writes_are_slower_than_buffered_ones() {
     }
     buffered.sort_unstable();
     forced.sort_unstable();
-    // The middle one of three rounds that took turns.
+    // The median of three alternating rounds.
     assert!(forced[1] > buffered[1], "forced {forced:?}, buffered {buffered:?}");
 }
 

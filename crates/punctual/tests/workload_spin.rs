@@ -1,4 +1,4 @@
-//! `punctual measure spin`: every gap has a cause, and the causes together are the gaps.
+//! `punctual measure spin`: every gap has a cause, and the causes add up to the gaps.
 
 use crate::common::{Place, text};
 use serde_json::Value;
@@ -14,13 +14,12 @@ fn measured(place: &Place, arguments: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
-/// The rows of a table of the one measure.
 fn rows<'a>(summary: &'a Value, table: &str) -> &'a Vec<Value> {
     let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().unwrap();
     tables.iter().find(|one| one["name"] == table).and_then(|one| one["rows"].as_array()).unwrap()
 }
 
-/// The rows of causes, without the one for the time that nobody watched.
+/// The rows of causes, without the one for unobserved time.
 fn causes(summary: &Value) -> Vec<&Value> {
     rows(summary, "gaps-by-cause")
         .iter()
@@ -46,11 +45,10 @@ fn the_causes_together_are_the_gaps() {
     if findings.contains("gaps-not-attributed") {
         println!("SKIPPED: gaps are not attributed here: {findings}");
     } else {
-        // The tick, or whatever the kernel has instead, comes within a second on a CPU that is
-        // busy.
+        // The tick, or its replacement in the kernel, occurs within a second on a busy CPU.
         let known = causes(&summary).iter().any(|row| row[1] != "not attributed");
         assert!(known, "{summary}");
-        // A gap is divided, and its parts are the gap.
+        // The parts of a gap add up to it.
         for gap in longest {
             let parts: f64 = (3..7).map(|part| gap[part].as_f64().unwrap()).sum();
             assert_eq!(Some(parts), gap[1].as_f64(), "{gap}");
@@ -58,7 +56,7 @@ fn the_causes_together_are_the_gaps() {
         if findings.contains("gaps-not-divided") {
             println!("SKIPPED: gaps are not divided here: {findings}");
         }
-        // The figure beside what came from outside.
+        // The figure beside those from outside.
         let figures = summary["phases"][0]["measures"][0]["notes"]["figures"].to_string();
         assert!(figures.contains("\"steal\""), "{figures}");
     }

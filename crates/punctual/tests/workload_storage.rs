@@ -1,5 +1,5 @@
-//! `punctual measure storage`: what it claims is what the kernel counts, nothing stays behind, and
-//! what cannot be written to is refused with its cause.
+//! `punctual measure storage`: its claims match the kernel's counters, nothing is left behind, and
+//! an unwritable file is refused with the reason.
 
 use crate::common::disk::Disk;
 use crate::common::{self, Place, eventually, is_root, text};
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory on a disk where there is one: /tmp may be memory.
+/// A directory on a disk if possible: /tmp may be memory.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").expect("a directory in /var/tmp")
 }
 
-/// A name for a bundle that no other has.
+/// A unique name for a bundle.
 fn bundle() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     format!("bundle-{}", LAST.fetch_add(1, Ordering::Relaxed))
@@ -68,7 +68,7 @@ fn every_way_to_write_is_measured_and_counted_by_the_kernel() {
         let settings = ["--count", "20", "-s", "record=4KiB", "-s", "file_max=64KiB", "-s", mode];
         let more = if setting == mode { vec![] } else { vec!["-s", setting] };
         let directory_setting = format!("directory={}", directory.path().display());
-        // What this system lacks says so, and is not a failure of ours.
+        // A missing feature of this system is reported, and is not a failure of ours.
         if matches!(setting, "forcing=io-uring" | "forcing=o-direct") {
             let name = bundle();
             let tried = [
@@ -135,7 +135,7 @@ fn another_thread_writes_whole_batches() {
     };
     assert_eq!(counted[0], ("storage/whole".to_owned(), 47));
     assert_eq!(counted[1].0, "storage/safe-write");
-    // On a machine that is very slow the writer may have missed some.
+    // On a very slow machine the writer may have missed some.
     let dropped = figure("dropped-records");
     assert_eq!(counted[1].1 as f64 * 10.0 + figure("unwritten-records") + dropped, 47.0, "{notes}");
     let bytes = &notes["validations"][0];
@@ -167,7 +167,7 @@ fn forced_writes_are_slower_than_buffered_ones() {
     for medians in [&mut buffered, &mut direct, &mut forced] {
         medians.sort_unstable();
     }
-    // The middle one of three rounds that took turns.
+    // The median of three alternating rounds.
     assert!(forced[1] > buffered[1], "forced {forced:?}, buffered {buffered:?}");
     assert!(forced[1] > direct[1], "forced {forced:?}, direct {direct:?}");
 }
@@ -249,7 +249,7 @@ fn a_directory_that_is_not_there_is_refused() {
     assert!(odd.contains("whole blocks"), "{odd}");
 }
 
-/// A tmpfs that is unmounted at the end.
+/// A tmpfs, unmounted on drop.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -281,7 +281,7 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     let place = Place::with("");
     let Some(small) = Mounted::with("size=64k") else { return };
     let at = small.0.path().to_string_lossy().into_owned();
-    // It fills up while it is measured.
+    // The file system fills up during the measurement.
     let summary = measured(&place, small.0.path(), &["--count", "30", "-s", "record=4KiB"]);
     let findings = summary["findings"].to_string();
     assert!(
@@ -291,8 +291,7 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     assert_eq!(summary["phases"][0]["measures"][0]["notes"]["tables"][0]["rows"][0][1], "tmpfs");
     let memory = measured(&place, small.0.path(), &["--count", "3", "-s", "mode=forced"]);
     assert!(memory["findings"].to_string().contains("storage-in-memory"), "{}", memory["findings"]);
-    // It is full from the beginning: more than it holds is refused by the kernel, and what it holds
-    // is there.
+    // Full from the beginning: the kernel refuses further data, and the written data exists.
     let _ = std::fs::write(small.0.path().join("everything"), vec![1; 1 << 17]);
     let full = refused(&place, &at, &["-s", "record=4KiB"]);
     assert!(full.contains("No space left") && full.contains(&at), "{full}");
@@ -302,8 +301,8 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     assert!(read_only.contains("Read-only") && read_only.contains(&at), "{read_only}");
 }
 
-/// A limit on file sizes is told before anything starts; the signal that comes with it (SIGXFSZ)
-/// ends nobody.
+/// A limit on file sizes is reported before anything starts; the signal that comes with it
+/// (SIGXFSZ) kills no process.
 #[test]
 fn a_limit_on_file_sizes_is_told() {
     let place = Place::with("");
@@ -324,14 +323,14 @@ fn a_limit_on_file_sizes_is_told() {
         text(&refused)
     );
     assert!(!place.bundle().exists());
-    // Too little for the bundle itself.
+    // Too small for the bundle itself.
     let failed = limited(1);
     assert!(matches!(failed.status.code(), Some(1 | 2)), "{:?} {}", failed.status, text(&failed));
     assert!(text(&failed).contains("ulimit -f"), "{}", text(&failed));
 }
 
-/// As `examples/p1-storage.toml` saw it on a slow disk: what the writer had no room for is a
-/// finding in every output, not a figure alone.
+/// As in `examples/p1-storage.toml` on a slow disk: records for which the writer had no room are a
+/// finding in every output, not only a figure.
 #[test]
 fn records_without_room_are_a_finding() {
     let place = Place::with("");
@@ -360,7 +359,7 @@ fn records_without_room_are_a_finding() {
     eventually("samples", || {
         std::fs::read_dir(&phase).is_ok_and(|all| all.flatten().any(|file| is_long(file.path())))
     });
-    // Eight batches of two wait at most: the rest of a second finds no room.
+    // At most eight batches of two wait: the rest of a second finds no room.
     disk.freeze();
     std::thread::sleep(std::time::Duration::from_secs(1));
     disk.thaw();

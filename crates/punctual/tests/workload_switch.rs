@@ -1,5 +1,4 @@
-//! `punctual measure switch`: what it claims is what the kernel counts, and the shapes that hold on
-//! any machine.
+//! `punctual measure switch`: claims match the kernel's counters, and shapes hold on any machine.
 
 use crate::common::{self, Place, text};
 use serde_json::Value;
@@ -15,7 +14,6 @@ fn notes(summary: &Value) -> &Value {
     &summary["phases"][0]["measures"][0]["notes"]
 }
 
-/// The rows of a table of the notes.
 fn rows<'s>(summary: &'s Value, table: &str) -> &'s Vec<Value> {
     let tables = notes(summary)["tables"].as_array().unwrap();
     tables
@@ -31,8 +29,7 @@ fn median(summary: &Value, series: usize) -> i64 {
     median.as_i64().unwrap_or_else(|| panic!("{summary}"))
 }
 
-/// The validation that is over the whole run, by the kernel's own counts, always agrees with
-/// real-time scheduling.
+/// With real-time scheduling the validation of the whole run by the kernel's counters agrees.
 fn agrees(summary: &Value, what: &str) {
     let validations = notes(summary)["validations"].as_array().unwrap();
     assert_eq!(validations.len(), 2, "{what}");
@@ -45,7 +42,7 @@ fn agrees(summary: &Value, what: &str) {
             );
             continue;
         }
-        // Nothing distinguishes who yields from who is preempted by others.
+        // A yield cannot be distinguished from a preemption by others.
         let may_be_open = what.ends_with("yield") && validation["agrees"].is_null();
         assert!(validation["agrees"] == true || may_be_open, "{what}: {validation}");
         assert!(validation["tolerance"].is_object(), "{what}: {validation}");
@@ -74,7 +71,7 @@ fn every_mechanism_switches_as_often_as_it_says() {
             );
             assert_eq!(summary["phases"][0]["series"][0]["count"], count, "{bundle}");
             agrees(&summary, &bundle);
-            // Who counts one of two tasks gets half: a factor of two.
+            // Counting one of two tasks gives half: a factor of two.
             let [one, all] = [0, 1].map(|row| rows(&summary, "switch-counts")[row][1].as_f64());
             if let (Some(one), Some(all)) = (one, all) {
                 assert!(one > 0.3 * all && one < 0.7 * all, "{bundle}: {one} of {all}");
@@ -104,7 +101,7 @@ fn rings_of_all_sizes_and_distances() {
         let bundle = format!("ring-{number}");
         let (ring, distance, tasks) =
             (format!("ring={ring}"), format!("distance={distance}"), format!("tasks={tasks}"));
-        // A count that is no multiple of the ring.
+        // A count that is not a multiple of the ring.
         let arguments = [
             "-s",
             &ring,
@@ -130,7 +127,7 @@ fn rings_of_all_sizes_and_distances() {
 fn a_switch_costs_more_past_the_caches() {
     let place = Place::with("");
     let mut seen = Vec::new();
-    // A neighbour on a shared machine can hide it once, not three times.
+    // Another user of a shared machine can hide it once, not three times.
     for attempt in 0..3 {
         let bundle = format!("bundle-{attempt}");
         let arguments = ["--count", "200", "-s", "working_set=['0B', '256KiB', '16MiB']"];
@@ -145,8 +142,8 @@ fn a_switch_costs_more_past_the_caches() {
     panic!("without a working set and with 16 MiB, ns: {seen:?}");
 }
 
-/// The lower quartile, the upper one, and what a walk alone takes, of an independent program;
-/// `None` where it cannot be built.
+/// The lower quartile, the upper one, and the time of a walk alone, from an independent program;
+/// `None` if it cannot be built.
 fn independent(place: &Place, bytes: u64) -> Option<[f64; 3]> {
     let program = place.path().join("working_set");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/c/working_set.c");
@@ -179,8 +176,8 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
     let place = Place::with("");
     for (set, bytes) in [("256KiB", 256 << 10), ("1MiB", 1 << 20), ("4MiB", 4 << 20)] {
         let mut seen = Vec::new();
-        // Who shares the machine, and its caches, may hide or make a difference in either program;
-        // not in one of them each time.
+        // Other users of the machine and its caches may hide or cause a difference in either
+        // program; not in one of them each time.
         for attempt in 0..8 {
             let Some([low, high, walk]) = independent(&place, bytes) else { return };
             let setting = format!("working_set=[\"{set}\"]");
@@ -221,8 +218,8 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
     let place = Place::with("");
-    // The best of each: what disturbs only ever adds. A run keeps the caches that its memory met:
-    // on a shared machine three of each are too few at times.
+    // The best of each: disturbances only add time. A run keeps the cache mapping of its memory: on
+    // a shared machine three of each are sometimes too few.
     let mut best = [i64::MAX; 2];
     for attempt in 0..12 {
         for (best, tasks) in best.iter_mut().zip(["threads", "processes"]) {
@@ -265,7 +262,7 @@ fn endless(place: &Place) -> (std::process::Child, u32) {
         let pids: Vec<u32> = lists
             .flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
             .collect();
-        // Named after the thread that has forked it.
+        // Named after the forking thread.
         let name =
             |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         pids.into_iter().find(|pid| name(pid).trim() == "measure")
@@ -296,7 +293,7 @@ fn no_process_of_the_ring_outlives_punctual() {
     common::kill(child.id(), "KILL");
     child.wait().unwrap();
     common::eventually("its end", || {
-        // Whoever has adopted it may take its time to collect it: Z.
+        // The adoptive parent may be slow to reap the process: Z.
         let stat = std::fs::read_to_string(format!("/proc/{member}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['Z', 'X']))
     });
@@ -321,7 +318,7 @@ fn what_cannot_be_is_refused() {
     }
     let refused = place.punctual(&["measure", "switch", "-q", "--cpus", "1023"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    // One CPU has no other.
+    // With one CPU there is no other.
     let one = [
         "measure",
         "switch",

@@ -1,5 +1,4 @@
-//! `punctual measure syscall`: what it claims is what the kernel counts, and what could do harm is
-//! not done.
+//! `punctual measure syscall`: claims match the kernel's counters, and harmful calls are refused.
 
 use crate::common::{self, Place, text};
 
@@ -65,7 +64,7 @@ fn summary_median(phase: &serde_json::Value) -> i64 {
 #[test]
 fn a_call_by_number_that_fails_says_so() {
     let place = Place::with("");
-    // getpid has no error; getpriority of nobody's has.
+    // getpid cannot fail; getpriority of a missing process does.
     let number = format!("number={}", libc::SYS_getpriority);
     let arguments =
         ["--count", "1000", "-s", "call=number", "-s", &number, "-s", "arguments=[9, 0]"];

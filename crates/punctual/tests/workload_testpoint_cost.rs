@@ -1,5 +1,5 @@
-//! `punctual measure testpoint-cost`: every way that this system has, cheapest first where that
-//! must hold anywhere.
+//! `punctual measure testpoint-cost`: every way of this system, cheapest first where that must hold
+//! anywhere.
 
 use crate::common::{Place, text};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Every sample of a timer divided into main parts, in the kernel and while it happens.
+//! Divides every sample of a timer into main parts, in the kernel at the time of the sample.
 //!
 //! ```no_run
 //! use punctual_core::{CpuSet, MonotonicNs};
@@ -10,9 +10,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A record goes out when the next sample begins: [`Accountant::last`] gives the one that is left
-//! at the end. It needs BPF, and BTF or tracefs; where that is missing the error says so. Nothing
-//! is added to what the measured thread itself does.
+//! A record is written when the next sample begins: [`Accountant::last`] returns the one left at
+//! the end. It needs BPF, and BTF or tracefs; otherwise the error says so. The measured thread
+//! itself does no additional work.
 
 mod cost;
 mod programs;
@@ -30,22 +30,21 @@ use crate::wire::layout::{AccountThread, Buffer};
 use programs::Programs;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 
-/// A CPU's buffer holds the records of two seconds, as rings hold the samples of two
-/// (`punctual_measure::sink`), within these bounds: above 100,000 samples a second it holds fewer,
-/// which at the shortest period is still twice what comes between two looks.
+/// The limits of a CPU's buffer. It holds the records of two seconds, as rings hold the samples of
+/// two (`punctual_measure::sink`). Above 100,000 samples per second it holds fewer, which at the
+/// shortest period is still twice the number between two polls.
 const BUFFERS: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
 const SPAN_SECONDS: u64 = 2;
-/// A record: when, whose, and the pieces.
+/// The size of a record: time, thread, and the pieces.
 const RECORD: u64 = 8 * (2 + 1 + crate::wire::layout::ACCOUNT_PIECES);
 
-/// For so many samples a second on one CPU.
+/// The buffer size for `rate` samples per second on one CPU.
 fn buffer_for(rate: u64) -> usize {
     let bytes = rate.saturating_mul(SPAN_SECONDS * RECORD).min(*BUFFERS.end() as u64) as usize;
     bytes.next_power_of_two().clamp(*BUFFERS.start(), *BUFFERS.end())
 }
 
-/// Without these there is nothing to divide. Alternatives are separated by `|`; in order:
-/// tracepoint, programs.
+/// Required tracepoints with programs; alternatives are separated by `|`.
 const NEEDED: [(&str, &str); 5] = [
     ("sched_switch", "account_switched|account_switched_before_5_18"),
     ("sched_waking", "account_waking"),
@@ -53,11 +52,11 @@ const NEEDED: [(&str, &str); 5] = [
     ("hrtimer_expire_entry", "account_expire_entry"),
     ("hrtimer_expire_exit", "account_expire_exit"),
 ];
-/// Where a thread may run on several CPUs.
+/// For threads that may run on several CPUs.
 const MOVES: (&str, &str) = ("sched_migrate_task", "account_moved");
 const ENTRY_AND_EXIT: (&str, &str) = ("account_irq_entry", "account_irq_exit");
-/// If one of these is missing, its time counts for what the interrupt interrupted. The names lack
-/// `_entry` and `_exit`.
+/// If one of these is missing, its time counts for the interrupted part. The names lack `_entry`
+/// and `_exit`.
 pub(crate) const SERVED: [(&str, (&str, &str)); 8] = [
     ("softirq", ("account_soft_entry", "account_soft_exit")),
     ("irq_handler", ENTRY_AND_EXIT),
@@ -71,10 +70,10 @@ pub(crate) const SERVED: [(&str, (&str, &str)); 8] = [
 /// Those that every kernel has.
 const EVERYWHERE: [&str; 2] = ["softirq", "irq_handler"];
 
-/// What it is called in reports.
+/// Its name in reports.
 pub const NAME: &str = "accounting";
 
-/// The accounting in the kernel; it ends when this is dropped.
+/// The accounting in the kernel; dropping this ends it.
 pub struct Accountant {
     object: Object,
     programs: Programs,
@@ -83,15 +82,15 @@ pub struct Accountant {
     cpus: CpuSet,
     buffer: usize,
     scratch: Vec<u8>,
-    /// What is not distinguished here, and why.
+    /// The distinctions that are impossible here, with reasons.
     pub findings: Vec<Finding>,
 }
 
 impl Accountant {
-    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on
-    /// several of them; `rate` is how many samples a second come on the busiest of them, by
-    /// which buffers are sized. Nothing is divided before [`Accountant::watch`]. With
-    /// [`Backend::Auto`] by the kernel's types, or without them if it does not export them.
+    /// Starts on the CPUs of the measuring threads; `several_cpus` if a thread may run on several
+    /// of them. `rate` is the number of samples per second on the busiest CPU and determines the
+    /// buffer size. Nothing is divided before [`Accountant::watch`]. [`Backend::Auto`] uses the
+    /// kernel's types, or does without if it does not export them.
     pub fn start(
         cpus: &CpuSet,
         several_cpus: bool,
@@ -157,12 +156,12 @@ impl Accountant {
         Ok(accountant)
     }
 
-    /// How the kernel's tracepoints are read.
+    /// The way of reading the kernel's tracepoints.
     pub fn backend(&self) -> &'static str {
         self.programs.name()
     }
 
-    /// Interrupts first: a switch must not find one that began unseen.
+    /// Interrupts first: a switch must not occur in one whose start was unseen.
     fn attach(&mut self, several_cpus: bool) -> Result<(), LoadError> {
         for (name, (entry, exit)) in SERVED {
             let both = self.one(&format!("{name}_exit"), exit);
@@ -204,7 +203,7 @@ impl Accountant {
         sys::update_map(map, &tid.to_ne_bytes(), value).map_err(refused)
     }
 
-    /// Hands over what has come, of each CPU in the order of time.
+    /// Returns the new records of each CPU, in order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(AccountRecord)) {
         // A clock may have been set meanwhile. If that is unknown, samples of that clock have no
         // record.
@@ -216,8 +215,8 @@ impl Accountant {
         }
     }
 
-    /// The sample that a thread was in when it was last switched away from, which no later one has
-    /// made go out.
+    /// The sample of a thread when it was last switched away from, which no later one has caused to
+    /// be written.
     pub fn last(&self, tid: u32) -> Option<AccountRecord> {
         let mut bytes = [0; AccountThread::SIZE];
         sys::look_up(self.object.map("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
@@ -233,7 +232,7 @@ impl Accountant {
         })
     }
 
-    /// Records that found no room.
+    /// The number of records lost for lack of space.
     pub fn lost(&self) -> u64 {
         (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
     }
@@ -242,7 +241,7 @@ impl Accountant {
         Attached::of(NAME, &self.attached)
     }
 
-    /// The bytes that it holds in the kernel.
+    /// Its memory in the kernel, in bytes.
     pub fn memory(&self) -> usize {
         self.cpus.len() * (self.buffer + Buffer::SIZE)
     }
@@ -274,8 +273,8 @@ mod tests {
             assert!(buffer_for(rate) as u64 >= 2 * rate * RECORD, "{rate}");
         }
         assert_eq!(buffer_for(u64::MAX), 32 << 20);
-        // At the shortest period, what comes while a round of draining is twice as long as it
-        // should be.
+        // At the shortest period, the records during a round of draining of twice the planned
+        // length.
         assert!(buffer_for(1_000_000) as u64 / RECORD > 200_000);
     }
 }

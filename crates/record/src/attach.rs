@@ -9,8 +9,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It needs BPF and BTF; [`Traced`] records the events from which the same follows, by tracefs.
-//! Nothing is added to the program itself, which is not stopped and not traced.
+//! It needs BPF and BTF; without them, [`Traced`] records the events for the same results by
+//! tracefs. The program itself is not modified, stopped or traced.
 
 mod compat;
 mod cost;
@@ -45,16 +45,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
-/// Of each CPU: some 10,000 cycles.
+/// The buffer of each CPU: some 10,000 cycles.
 const BUFFER: usize = 4 << 20;
-/// Threads that are looked at at once: the kernel keeps a table of so many in one piece.
+/// The maximum number of watched threads: the kernel allocates their table in one piece.
 pub const THREADS: u32 = wire::WATCHED as u32;
 
-/// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
-/// interval timers expire.
+/// The functions that run at the start of a SCHED_DEADLINE thread's period, and at the expiry of
+/// timerfds, POSIX timers and interval timers.
 const EXPIRIES: [&str; 4] = ["dl_task_timer", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
 
-/// In order: tracepoint, programs; alternatives are separated by `|`.
+/// Ordered pairs of tracepoint and programs; alternatives are separated by `|`.
 const NEEDED: [(&str, &str); 9] = [
     ("sched_process_exit", "attach_exit"),
     ("sched_process_exec", "attach_exec"),
@@ -66,7 +66,7 @@ const NEEDED: [(&str, &str); 9] = [
     ("sys_exit", "attach_sys_exit"),
     ("sys_enter", "attach_sys_enter"),
 ];
-/// Those that the kernel takes longest to check.
+/// The programs with the longest verification.
 const LONGEST: [&str; 5] = [
     "attach_switched",
     "attach_sys_exit",
@@ -74,37 +74,37 @@ const LONGEST: [&str; 5] = [
     "attach_waking",
     "account_irq_exit",
 ];
-/// Timers that expire while nobody waits for them; started ones are looked at where there are any.
+/// Timers that expire without a waiting thread; their starts are only watched if needed.
 const TIMER_STARTS: (&str, &str) = ("hrtimer_start", "attach_hrtimer_start");
-/// Cycles, all released otherwise, after which no timer is expected to release any.
+/// The number of cycles with other releases after which no timer is expected to release any.
 const WITHOUT_TIMERS: u32 = 200;
-/// Only where the end of the interrupt is not seen in which timers expire.
+/// Only needed if the end of the interrupt with timer expiries is not seen.
 const TIMER_ENDS: (&str, &str) = ("hrtimer_expire_exit", "account_expire_exit");
 
-/// Who stops a thread: where it is missing, that is not named.
+/// The task that stops a thread, which is unknown without it.
 const SIGNALS: (&str, &str) = ("signal_generate", "attach_signal");
 
-/// Where one of these is missing its count stays 0: that is told.
+/// If one is missing, its count stays 0, which is reported.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
-/// What the kernel returns from at the end of one, and what it counts there where that cannot be
+/// The function that returns at the end of a page fault, and the substitute count if it cannot be
 /// traced: PERF_COUNT_SW_PAGE_FAULTS_MIN.
 const FAULT_ENDS: &str = "handle_mm_fault";
 const FAULT_COUNTED: (&str, u64) = ("minor-faults", 5);
 
-/// Tracepoints of reclaim by the thread itself, without `_begin` and `_end`: of the machine's
-/// memory, of a control group's, of a node's.
+/// Tracepoints of direct reclaim, without `_begin` and `_end`: of the machine's memory, of a
+/// control group's, of a node's.
 const RECLAIM: [&str; 3] =
     ["mm_vmscan_direct_reclaim", "mm_vmscan_memcg_reclaim", "mm_vmscan_node_reclaim"];
 
-/// What they are called in reports.
+/// Its name in reports.
 pub const NAME: &str = "cycles";
 
-/// The programs in the kernel; they end when this is dropped.
+/// The programs in the kernel; dropping this ends them.
 pub struct Attacher {
     object: Object,
     attached: Vec<Attach>,
     timer_starts: Option<Attach>,
-    /// Cycles before the first that a timer released.
+    /// The number of cycles before the first one released by a timer.
     without_timers: u32,
     has_timers: bool,
     buffers: Buffers,
@@ -114,13 +114,13 @@ pub struct Attacher {
     places: Places,
     /// The thread of this process that measured the cost; 0: none.
     own: AtomicU32,
-    /// What is not told apart here, and why.
+    /// The distinctions that are impossible here, with reasons.
     pub findings: Vec<Finding>,
 }
 
 impl Attacher {
-    /// Starts on all these CPUs, those on which the program may run; nothing is watched yet.
-    /// `children`: what watched processes start is watched too.
+    /// Starts on all these CPUs, which must include those of the program; no thread is watched yet.
+    /// With `children`, children of watched processes are watched too.
     pub fn start(cpus: &CpuSet, children: bool) -> Result<Attacher, StartError> {
         Attacher::load(cpus, children).map_err(|why| StartError::of(BACKEND, &why))
     }
@@ -181,7 +181,7 @@ impl Attacher {
         Ok(attacher)
     }
 
-    /// Interrupts first: a switch must not find one that began unseen.
+    /// Interrupts first: a switch must not occur in one whose start was unseen.
     fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
         self.load_ahead(kernel);
         let mut ends_seen = !cfg!(target_arch = "x86_64");
@@ -203,7 +203,7 @@ impl Attacher {
                 _ => {}
             }
         }
-        // Without the end of a fault its time is the thread's own.
+        // Without the end of a fault, its time counts for the thread itself.
         let ends = self.object.attach_function_exit(kernel, "attach_fault_ends", FAULT_ENDS);
         let counted =
             |_| self.object.attach_software_event("attach_fault_ends", FAULT_COUNTED, &self.cpus);
@@ -263,7 +263,7 @@ impl Attacher {
         self.attached.extend(self.object.attach_btf_tracepoint(kernel, program, tracepoint));
     }
 
-    /// The end first: what began unseen is not seen to end either.
+    /// The end first: without a seen start the end is ignored.
     fn attach_reclaim(&mut self, kernel: &Btf) {
         for name in RECLAIM {
             let one = |program: &str, event: &str| {
@@ -276,10 +276,10 @@ impl Attacher {
         }
     }
 
-    /// Watches all threads of a process, those that it has and those that it will have.
+    /// Watches all current and future threads of a process.
     pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
         self.set("processes", process, &1u32.to_ne_bytes())?;
-        // In this order: a thread that begins meanwhile is found by one or the other.
+        // In this order, a thread started meanwhile is found one way or the other.
         let tasks =
             std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
@@ -303,8 +303,8 @@ impl Attacher {
         }
     }
 
-    /// From now on a cycle of this thread ends where it waits in this call; `by_argument`: in this
-    /// very file or at this address. With `None` no cycle of it is recorded any more.
+    /// From now on a cycle of this thread ends at its wait in this call; with `by_argument` only
+    /// for the same file or address. With `None` no more cycles are recorded.
     pub fn select(&self, tid: u32, call: Option<(WaitingCall, bool)>) -> Result<(), StartError> {
         let selection = match call {
             Some((call, by_argument)) => Selection {
@@ -333,7 +333,7 @@ impl Attacher {
         sys::update_map(map, &key.to_ne_bytes(), value).map_err(refused)
     }
 
-    /// Hands over the cycles that have ended, of each CPU in the order of time.
+    /// Returns the ended cycles of each CPU, in order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
@@ -348,8 +348,8 @@ impl Attacher {
         self.look_at_timers();
     }
 
-    /// The wait of a thread, or the cycle after it, now: the kernel makes no record of a cycle
-    /// before its end. `None` where that is not known, or changes at this instant.
+    /// The current wait of a thread, or the cycle after it: the kernel writes no record of a cycle
+    /// before its end. `None` if unknown, or changing at this instant.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         let map = self.object.map("values").ok()?;
         let mut value = vec![0; self.object.value_size("values")];
@@ -363,8 +363,8 @@ impl Attacher {
         look().filter(|first| look() == Some(*first))
     }
 
-    /// Each exit from idle starts a timer: nobody looks where no cycle needs it. What is refused is
-    /// tried again.
+    /// Watches timer starts only if a cycle needs them, as each exit from idle starts a timer. A
+    /// failed attempt is repeated.
     fn look_at_timers(&self) {
         match &self.timer_starts {
             Some(starts) if self.has_timers => _ = starts.resume(),
@@ -377,7 +377,7 @@ impl Attacher {
         Attached::of(NAME, &self.attached)
     }
 
-    /// Gaps of threads that poll, of what was handed over since the last call.
+    /// The gaps of polling threads since the last call.
     pub fn take_gaps(&mut self) -> Vec<Gap> {
         let own = self.own.load(Ordering::Relaxed);
         let mut gaps = std::mem::take(&mut self.moments.gaps);
@@ -386,8 +386,8 @@ impl Attacher {
         gaps
     }
 
-    /// How long threads were in each state: those that have ended since the last call, and with
-    /// `living` those that are there now.
+    /// The time of threads in each state: of those ended since the last call and, with `living`, of
+    /// the current ones.
     pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
         let own = self.own.load(Ordering::Relaxed);
         let mut all = std::mem::take(&mut self.moments.times);
@@ -398,7 +398,7 @@ impl Attacher {
         let living = if living { self.places.all() } else { Vec::new() };
         for (tid, number) in living {
             let read = sys::look_up(map, &number.to_ne_bytes(), &mut value);
-            // The last of the value.
+            // The end of the value.
             if let (Ok(()), Some(times)) = (read, value.last_chunk::<{ Times::SIZE }>()) {
                 all.push((tid, record::thread_times(&Times::read(times), now)));
             }
@@ -406,48 +406,50 @@ impl Attacher {
         all
     }
 
-    /// Where threads were within cycles, of what was handed over since the last call.
+    /// The positions of threads within cycles since the last call.
     pub fn take_moments(&mut self) -> Vec<Moment> {
         let mut moments = std::mem::take(&mut self.moments.kept);
         moments.sort_by_key(|moment| moment.begin);
         moments
     }
 
-    /// The addresses of the functions in user mode at an instant, the innermost first; `None`
-    /// where they were given up meanwhile.
+    /// The functions' addresses in user mode at an instant, innermost first; `None` if they were
+    /// released meanwhile.
     pub fn user_stack(&self, moment: &Moment) -> Option<Vec<u64>> {
         self.moments.stacks.addresses(self.object.map("stacks").ok()?, moment)
     }
 
-    /// Makes room for further stacks where it is time to: those that are not `needed` are given up.
+    /// Frees space for further stacks when due, except for `needed` ones.
     pub fn free_stacks(&mut self, needed: impl FnOnce() -> BTreeSet<u32>) {
         if let Ok(map) = self.object.map("stacks") {
             self.moments.stacks.sweep(map, needed);
         }
     }
 
-    /// Stacks that found no room.
+    /// The number of stacks lost for lack of space.
     pub fn lost_stacks(&self) -> u64 {
         self.moments.stacks.lost
     }
 
-    /// Instants within cycles that found no room: half of each buffer is for cycles alone.
+    /// The number of instants within cycles lost for lack of space: half of each buffer is reserved
+    /// for cycles.
     pub fn refused(&self) -> u64 {
         (0..self.cpus.len() as u32).map(|slot| self.buffers.refused(slot)).sum()
     }
 
-    /// Cycles that found no room.
+    /// The number of cycles lost for lack of space.
     pub fn lost(&self) -> u64 {
         (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
     }
 
-    /// Events that the kernel did not show because the same program ran on that CPU already.
+    /// The number of events that the kernel did not pass on, as the same program was already
+    /// running on that CPU.
     pub fn unseen(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
 }
 
-/// Of Hyper-V, without a tracepoint (arch/x86/kernel/irq.c).
+/// The timer interrupt of Hyper-V, which has no tracepoint (arch/x86/kernel/irq.c).
 fn has_other_timer_interrupt() -> bool {
     let all = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     all.lines().any(|line| line.trim_start().starts_with("HVS:"))
@@ -468,8 +470,8 @@ fn timers_not_known() -> Finding {
         .remedy("set kernel.kptr_restrict to 0 or 1 and run as root")
 }
 
-/// A set of system calls as the programs take it. A call that this architecture does not have is
-/// none.
+/// A set of system calls in the format of the programs. Calls that this architecture lacks are
+/// omitted.
 fn set(names: &[&str]) -> Vec<u8> {
     let mut bits = vec![0u8; wire::MAX_SYSCALLS as usize / 8];
     for number in names.iter().filter_map(|name| crate::syscall_number(name)) {
@@ -480,7 +482,7 @@ fn set(names: &[&str]) -> Vec<u8> {
     bits
 }
 
-/// The marks of system calls as the programs take them.
+/// The marks of system calls in the format of the programs.
 fn marks() -> Vec<u8> {
     let mut marks = vec![0u8; wire::MAX_SYSCALLS as usize];
     for (place, (name, class)) in MARKED.into_iter().enumerate() {

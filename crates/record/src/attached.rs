@@ -1,27 +1,27 @@
-//! The BPF programs of a recorder that is in force: switched off and on, and how long they run, as
-//! the kernel counts it (BPF_STATS_RUN_TIME, since 5.8).
+//! The attached BPF programs of a recorder: pauses and resumes them, and reads their run times as
+//! counted by the kernel (BPF_STATS_RUN_TIME, since 5.8).
 
 use crate::bpf::{Attach, sys};
 use punctual_core::Fact;
 use std::io;
 
-/// Programs in force; they are that at least as long as this lives.
+/// Attached programs; they stay attached at least as long as this lives.
 #[derive(Clone, Debug, Default)]
 pub struct Attached(Vec<(&'static str, Attach)>);
 
-/// What a program took.
+/// The run time of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunTime {
     pub recorder: &'static str,
     /// The tracepoint that it runs at.
     pub tracepoint: String,
     pub runs: u64,
-    /// For how many ns.
+    /// The time in ns.
     pub ns: u64,
 }
 
 impl Attached {
-    /// Those of a recorder of this name.
+    /// The programs of a recorder with this name.
     pub(crate) fn of<'a>(
         recorder: &'static str,
         attached: impl IntoIterator<Item = &'a Attach>,
@@ -33,23 +33,24 @@ impl Attached {
         self.0.extend(more.0);
     }
 
-    /// Whether there is none: kernel events are recorded without BPF.
+    /// Whether there are none: kernel events are recorded without BPF.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// None of them runs until they are resumed; they stay loaded.
+    /// Stops running them until they are resumed; they stay loaded.
     pub fn pause(&self) {
         self.0.iter().for_each(|(_, attach)| attach.pause());
     }
 
-    /// All of them run again. Interrupts first: a switch must not find one that began unseen.
+    /// Runs all of them again. Interrupts first: a switch must not occur in one whose start was
+    /// unseen.
     pub fn resume(&self) -> io::Result<()> {
         self.0.iter().try_for_each(|(_, attach)| attach.resume())
     }
 
-    /// What each of them took while `what` went on, on all CPUs. Counting takes two readings of
-    /// the clock a run, of all BPF programs of the system.
+    /// The time of each during `what`, on all CPUs. Counting takes two clock readings per run of
+    /// every BPF program of the system.
     pub fn run_times(&self, what: impl FnOnce()) -> Fact<Vec<RunTime>> {
         if self.is_empty() {
             return Fact::Unavailable("nothing is recorded by BPF programs".to_owned());

@@ -1,9 +1,8 @@
-//! What it takes to run programs in the kernel: objects that clang made, fitted to this kernel,
-//! loaded and attached.
+//! Runs programs in the kernel: objects from clang are adapted to this kernel, loaded and attached.
 //!
-//! This is the only place that knows the loader (`aya-obj`, see docs/decisions/0001-bpf-loader.md)
-//! and the system call bpf(2). Everything made here is a file descriptor: when the process ends, in
-//! whatever way, the kernel takes it all away.
+//! This is the only module that uses the loader (`aya-obj`, see docs/decisions/0001-bpf-loader.md)
+//! and the system call bpf(2). Everything created here is a file descriptor: however the process
+//! ends, the kernel removes all of it.
 
 mod buffers;
 mod kprobe;

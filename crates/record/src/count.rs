@@ -1,5 +1,5 @@
-//! What happens to tasks, counted in the kernel and not recorded: for workloads that prove what
-//! they did.
+//! Counts events of tasks in the kernel without recording them: for workloads that prove their own
+//! counts.
 //!
 //! ```no_run
 //! use punctual_record::count::{Counters, Kind, Tasks};
@@ -12,9 +12,9 @@
 //! # Ok::<(), punctual_record::StartError>(())
 //! ```
 //!
-//! An event costs an addition to a line of the CPU's own and, unless all tasks are counted, a look
-//! into a table: 50 to 100 ns on the machine of docs/decisions/0001. Nothing is lost, and nothing
-//! is left behind. It needs BPF with BTF; where that is missing the error says so.
+//! An event costs an addition to a cache line of the CPU's own and, unless all tasks are counted, a
+//! table lookup: 50 to 100 ns on the machine of docs/decisions/0001. Nothing is lost, and nothing
+//! is left behind. It needs BPF with BTF; otherwise the error says so.
 
 use crate::bpf::{Attach, LoadError, Object, sys};
 use crate::namespace::check_ids;
@@ -25,36 +25,35 @@ use std::collections::BTreeMap;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count.bpf.o.z"));
 
-/// Whose events are counted.
+/// The tasks with counted events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tasks {
     All,
-    /// Those of these processes (with all threads that they have and will have) or threads, by the
-    /// kernel's ids.
+    /// These processes (with all current and future threads) or threads, by the kernel's ids.
     Processes(Vec<u32>),
 }
 
-/// What is counted.
+/// The kind of counted events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// System calls by number, from raw_syscalls:sys_enter.
     Syscalls,
-    /// Context switches away from the tasks, as the kernel divides them (getrusage(2): `ru_nvcsw`,
+    /// Context switches away from the tasks, as divided by the kernel (getrusage(2): `ru_nvcsw`,
     /// `ru_nivcsw`).
     Switches,
-    /// Pages that the tasks made the kernel allocate, for whomever (kmem:mm_page_alloc).
+    /// Pages that the kernel allocated while the tasks ran, for any purpose (kmem:mm_page_alloc).
     Pages,
     /// Page faults (exceptions:page_fault_user, page_fault_kernel). Not the sum of minor and major
-    /// faults: one that is tried again counts twice here.
+    /// faults: a repeated one counts twice here.
     Faults,
-    /// Device interrupts and softirqs that came while the tasks ran.
+    /// Device interrupts and softirqs while the tasks ran.
     Irqs,
     /// Bytes of kmalloc (kmem:kmalloc, since 6.1).
     Kmalloc,
 }
 
 impl Kind {
-    /// Alternatives are separated by `|`; in order: tracepoint, programs.
+    /// Ordered pairs of tracepoint and programs; alternatives are separated by `|`.
     fn programs(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Kind::Syscalls => &[("sys_enter", "count_syscall")],
@@ -70,22 +69,22 @@ impl Kind {
     }
 }
 
-/// Running counters; they end when this is dropped.
+/// Running counters; dropping this ends them.
 pub struct Counters {
     object: Object,
     attached: Vec<Attach>,
     cpus: u32,
 }
 
-/// A reading: totals since the start. What was not asked for is 0.
+/// A reading: totals since the start. Kinds that were not requested are 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// System calls by number; see [`punctual_core::Names::syscalls`] for their names. Only those
-    /// that were made.
+    /// System calls by number, without zero counts; see [`punctual_core::Names::syscalls`] for
+    /// their names.
     pub syscalls: BTreeMap<u32, u64>,
-    /// Switches because the task waited.
+    /// Switches to wait.
     pub voluntary: u64,
-    /// Switches although it could have run on.
+    /// Switches while runnable.
     pub preempted: u64,
     pub pages: u64,
     /// Page faults in user mode.
@@ -95,15 +94,14 @@ pub struct Counts {
     pub irqs: u64,
     pub softirqs: u64,
     pub kmalloc_bytes: u64,
-    /// Events that were not counted, because they happened while the same program was running on
-    /// that CPU.
+    /// Events that were not counted, as the same program was already running on that CPU.
     pub missed: u64,
 }
 
 const BACKEND: &str = "BPF (BTF tracepoints)";
 
 impl Counters {
-    /// Starts counting. All kinds that are asked for are counted, or it is an error.
+    /// Starts counting. Fails unless all requested kinds can be counted.
     pub fn start(tasks: &Tasks, kinds: &[Kind]) -> Result<Counters, StartError> {
         if *tasks != Tasks::All {
             check_ids()?;
@@ -133,8 +131,7 @@ impl Counters {
         Ok(Counters { object, attached, cpus })
     }
 
-    /// What was counted so far. Events that happen meanwhile are in it or in the next reading,
-    /// never in both.
+    /// The counts so far. Concurrent events are in this or in the next reading, never in both.
     pub fn read(&self) -> Result<Counts, StartError> {
         let failed =
             |why| StartError::of(BACKEND, &LoadError::Map { bytes: Wire::SIZE as u64, why });
@@ -165,7 +162,7 @@ impl Counts {
         self.kmalloc_bytes += cpu.kmalloc_bytes;
     }
 
-    /// What was added since an earlier reading of the same counters.
+    /// The increase since an earlier reading of the same counters.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let less = |number: &u32, count: u64| {
             count.saturating_sub(earlier.syscalls.get(number).copied().unwrap_or(0))
@@ -190,7 +187,7 @@ impl Counts {
     }
 }
 
-/// CPUs that there may ever be: their numbers are below this.
+/// The upper bound of CPU numbers.
 pub(crate) fn possible_cpus() -> u32 {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let cpus: punctual_core::CpuSet = text.trim().parse().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every entry into the kernel on some CPUs, with who sent, queued or armed it.
+//! Every entry into the kernel on some CPUs, with the originator that sent, queued or armed it.
 //!
 //! ```no_run
 //! use punctual_record::entries::EntryRecorder;
@@ -28,14 +28,14 @@ use std::os::fd::OwnedFd;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cpus.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
-/// Of each CPU: some 30,000 entries.
+/// The buffer of each CPU: some 30,000 entries.
 const BUFFER: usize = 4 << 20;
 const STACK: usize = wire::STACK_DEPTH as usize * 8;
-/// The programs find the chosen CPUs in masks of so many.
+/// The size of the programs' CPU masks.
 const CPUS: usize = 1024;
 
-/// Without these there is nothing to say: tracepoint, programs; alternatives are separated by `|`.
-/// Ends come first: what began unseen is not seen to end either.
+/// Required tracepoints with programs; alternatives are separated by `|`. Ends come first: without
+/// a seen start an end is ignored.
 const NEEDED: [(&str, &str); 8] = [
     ("irq_handler_exit", "cpu_irq_exit"),
     ("irq_handler_entry", "cpu_irq_entry"),
@@ -47,8 +47,8 @@ const NEEDED: [(&str, &str); 8] = [
     ("sched_switch", "cpu_switched|cpu_switched_before_5_18"),
 ];
 
-/// What each further tracepoint shows. Where one is missing that is not known, and a finding says
-/// so.
+/// The information from each further tracepoint. If one is missing, it is unknown and a finding
+/// says so.
 const OPTIONAL: [(&str, &str, &str); 19] = [
     ("sched_migrate_task", "cpu_migrated", "who moved a task"),
     ("ipi_send_cpu", "cpu_ipi", "who sent an IPI"),
@@ -86,18 +86,18 @@ fn kernel_functions() -> KernelFunctions {
     KernelFunctions { shootdown, call_function, tick: if tick == 0 { tick_before } else { tick } }
 }
 
-/// The programs in the kernel; they end when this is dropped.
+/// The programs in the kernel; dropping this ends them.
 pub struct EntryRecorder {
     object: Object,
     attached: Vec<Attach>,
     buffers: Buffers,
     cpus: CpuSet,
     scratch: Vec<u8>,
-    /// What the kernel does not show, and why.
+    /// The information that the kernel does not provide, with reasons.
     pub findings: Vec<Finding>,
     pub vectors: Vec<Vector>,
-    /// Whether the functions that other CPUs call are seen; else those TLB shootdowns that find
-    /// something to flush.
+    /// Whether function calls from other CPUs are seen; otherwise only TLB shootdowns that flush
+    /// something are.
     pub sees_calls: bool,
     counting: Option<OwnedFd>,
 }
@@ -147,7 +147,7 @@ impl EntryRecorder {
         Ok(recorder)
     }
 
-    /// Who causes entries first, then the entries: none is seen whose originator could not be.
+    /// Originators first, then entries, so that no entry is seen without its originator.
     fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
         let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (tracepoint, program, what) in OPTIONAL {
@@ -196,7 +196,7 @@ impl EntryRecorder {
         Ok(())
     }
 
-    /// Hands over the entries that have ended, of each CPU in the order in which they ended.
+    /// Returns the ended entries of each CPU, in the order of their ends.
     pub fn drain(&mut self, take: &mut dyn FnMut(Entry)) {
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
@@ -205,7 +205,7 @@ impl EntryRecorder {
         }
     }
 
-    /// Entries of a CPU that found no room.
+    /// The number of entries of a CPU lost for lack of space.
     pub fn lost(&self, cpu: usize) -> u64 {
         self.slot(cpu).map_or(0, |slot| self.buffers.lost(slot))
     }
@@ -214,20 +214,20 @@ impl EntryRecorder {
         self.cpus.iter().position(|one| one == cpu).map(|slot| slot as u32)
     }
 
-    /// Events that the kernel did not show because the same program ran on that CPU already.
+    /// The number of events that the kernel did not pass on, as the same program was already
+    /// running on that CPU.
     pub fn unseen(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
 
-    /// ns and runs of all programs since the start, on all CPUs; `None` where the kernel does not
-    /// count, or where this was called before: counting takes two readings of the clock a run, so
-    /// it ends here.
+    /// ns and runs of all programs since the start, on all CPUs; `None` if the kernel does not
+    /// count them, or on a second call: counting takes two clock readings per run, so it ends here.
     pub fn cost(&mut self) -> Option<(u64, u64)> {
         self.counting.take()?;
         Attach::run_time_of(&self.attached)
     }
 
-    /// The addresses of a kernel stack, the innermost first.
+    /// The addresses of a kernel stack, innermost first.
     pub fn stack(&self, number: u32) -> Vec<u64> {
         let (map, place) = match number.checked_sub(wire::STACKS as u32) {
             None => ("stacks", number),
@@ -237,7 +237,7 @@ impl EntryRecorder {
         map.map_or_else(|_| Vec::new(), |map| sys::stack::<STACK>(map, place))
     }
 
-    /// The counts of a CPU, which nothing loses.
+    /// The counts of a CPU, which are never lost.
     pub fn counts(&self, cpu: usize) -> Option<EntryCounts> {
         let mut bytes = vec![0; self.object.value_size("cpus")];
         let slot = self.slot(cpu)?;
@@ -245,7 +245,7 @@ impl EntryRecorder {
         counts::read(&bytes)
     }
 
-    /// What tasks did themselves on the chosen CPUs.
+    /// The actions of tasks themselves on the chosen CPUs.
     pub fn own(&self) -> Vec<OwnCount> {
         self.object.map("own").map(counts::own).unwrap_or_default()
     }

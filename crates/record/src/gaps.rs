@@ -1,9 +1,8 @@
-//! What keeps a spinning thread from its CPU: how long interrupts, softirqs and other tasks had it,
-//! kept by BPF programs in memory that the thread reads without a system call.
+//! The time in which interrupts, softirqs and other tasks had the CPU of a spinning thread, kept by
+//! BPF programs in memory that the thread reads without a system call.
 //!
-//! The totals are of the kernel's own instants. A gap that is longer than they are was lost where
-//! nothing of the operating system ran: hardware, firmware or the hypervisor. It needs BPF with
-//! BTF.
+//! The totals are of the kernel's own instants. The rest of a longer gap was lost outside of the
+//! operating system: to hardware, firmware or the hypervisor. It needs BPF with BTF.
 
 use crate::bpf::{Attach, LoadError, Object};
 use crate::start_error::StartError;
@@ -15,8 +14,8 @@ use std::sync::atomic::Ordering;
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gaps.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
 
-/// Tracepoints of handlers without `_entry` and `_exit`, with what stands at both. The vectors are
-/// x86's; `ipi` is everybody else's.
+/// Tracepoints of handlers without `_entry` and `_exit`, with the kind of both. The vectors are
+/// x86's; `ipi` is for all other architectures.
 const SERVED: [(&str, &str); 9] = [
     ("softirq", "soft"),
     ("irq_handler", "irq"),
@@ -36,7 +35,7 @@ const HARD: usize = 0;
 const SOFT: usize = 8;
 const TASK: usize = 16;
 
-/// How long something else than the thread ran on its CPU, in ns.
+/// The time that anything but the thread ran on its CPU, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Served {
     pub interrupt: i64,
@@ -64,7 +63,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Starts to count for a thread, by the kernel's id. The error says what is missing.
+    /// Starts counting for a thread, by the kernel's id. The error states the reason.
     pub fn start(cpu: u32, tid: u32) -> Result<Gaps, StartError> {
         Gaps::load(cpu, tid).map_err(|why| StartError::of(BACKEND, &why))
     }
@@ -76,7 +75,7 @@ impl Gaps {
         object.prepare(Some(&kernel))?;
         let board = object.map_page("board", libc::PROT_READ)?;
         let mut attached = Vec::new();
-        // Ends first: none is seen whose beginning was not.
+        // Ends first: none is seen without its start.
         for (name, kind) in SERVED {
             let one = |end: &str| {
                 object.attach_btf_tracepoint(
@@ -95,8 +94,8 @@ impl Gaps {
         Ok(Gaps { board, _attached: attached, _object: object })
     }
 
-    /// So far. Called by the thread itself, on its CPU: nothing changes meanwhile but by an
-    /// interrupt.
+    /// The totals so far. Called by the thread itself on its CPU, so only an interrupt can change
+    /// them meanwhile.
     #[inline]
     pub fn served(&self) -> Served {
         let read = |at| self.board.word(at).load(Ordering::Acquire) as i64;

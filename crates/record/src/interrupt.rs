@@ -1,9 +1,9 @@
-//! Interrupts that a thread waits for, stamped in the kernel as they come, in memory that the
-//! thread reads: neither records nor system calls.
+//! Timestamps interrupts that a thread waits for in the kernel, in memory that the thread reads:
+//! without records or system calls.
 //!
-//! The stamp is taken by a BPF program at the tracepoint of the handler's entry, which is some
-//! instructions after the handler's first. Everything is held by file descriptors: nothing is left
-//! behind. It needs BPF with BTF; where that is missing the error says so.
+//! A BPF program at the tracepoint of the handler's entry takes the timestamp, some instructions
+//! after the handler's first. Everything is held by file descriptors, so nothing is left behind. It
+//! needs BPF with BTF; otherwise the error says so.
 
 use crate::bpf::{Attach, LoadError, Object, sys};
 use crate::count::possible_cpus;
@@ -21,15 +21,14 @@ use std::sync::atomic::{Ordering, fence};
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/irq.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
 
-/// What is waited for.
+/// The awaited interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Awaited {
-    /// A timer of the calling thread; `irq` where timer interrupts have a number (not on x86).
+    /// A timer of the calling thread; `irq` if timer interrupts have a number (not on x86).
     Timer {
         irq: Option<u32>,
     },
-    /// The interrupt that a CPU sends to itself for work that must be done outside of what it does
-    /// (irq_work).
+    /// The interrupt that a CPU sends to itself for deferred work (irq_work).
     IrqWork,
     /// The interrupt by which one CPU has another one call a function.
     FunctionCall,
@@ -42,7 +41,7 @@ pub enum Awaited {
 pub type Tracepoint = (&'static str, &'static str);
 
 impl Awaited {
-    /// Tracepoints of the handler's entry with the program for each: those of the first list that
+    /// The tracepoints of the handler's entry with their programs: those of the first list that
     /// this kernel has any of.
     fn entries(self) -> &'static [&'static [(Tracepoint, &'static str)]] {
         const IPI: &[(Tracepoint, &str)] = &[(("ipi", "ipi_entry"), "vector_entered")];
@@ -74,7 +73,7 @@ impl Awaited {
     }
 }
 
-/// What came of one interrupt.
+/// The timestamps of one interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamped {
     /// The entry of its handler.
@@ -85,7 +84,7 @@ pub struct Stamped {
     pub cpu: u32,
 }
 
-/// Stamps until it is dropped. Any thread may read; one at a time arms.
+/// Timestamps interrupts until it is dropped. Any thread may read; one at a time arms.
 pub struct Stamps {
     board: Mapping,
     doorbell: Option<Doorbell>,
@@ -95,7 +94,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Begins to stamp, on one CPU or on all.
+    /// Begins to timestamp, on one CPU or on all.
     pub fn start(awaited: Awaited, cpu: Option<u32>) -> Result<Stamps, StartError> {
         Stamps::load(awaited, cpu).map_err(|why| StartError::of(BACKEND, &why))
     }
@@ -141,28 +140,28 @@ impl Stamps {
         Ok(Stamps { board, doorbell, attached, object, tracepoints })
     }
 
-    /// Where the stamps are taken.
+    /// The tracepoints of the timestamps.
     pub fn tracepoints(&self) -> &[Tracepoint] {
         &self.tracepoints
     }
 
-    /// Says whose timer it is: of the calling thread, by the kernel's id.
+    /// Sets the thread whose timer is awaited, by the kernel's id.
     pub fn wait_as(&self, tid: i32) {
         self.board.word32(TID).store(tid as u32, Ordering::Relaxed);
     }
 
-    /// From now on the first interrupt at or after this instant is the awaited one; for a timer,
-    /// the one that expires at this very instant.
+    /// Awaits the first interrupt at or after this instant; for a timer, the one that expires at
+    /// exactly this instant.
     #[inline(always)]
     pub fn arm(&self, at: i64) {
         self.board.word(HANDLER).store(0, Ordering::Relaxed);
         self.board.word(EXPIRY).store(0, Ordering::Relaxed);
         self.board.word(ARMED).store(at as u64, Ordering::Release);
-        // Before whatever raises it, a device's register included.
+        // Before anything that raises it, including a device's register.
         fence(Ordering::SeqCst);
     }
 
-    /// What came since; nothing is awaited any more.
+    /// Returns the timestamps since, and ends awaiting.
     #[inline(always)]
     pub fn take(&self) -> Stamped {
         self.board.word(ARMED).store(0, Ordering::Relaxed);
@@ -176,19 +175,19 @@ impl Stamps {
         Stamped { handler: instant(HANDLER), expiry: instant(EXPIRY), cpu }
     }
 
-    /// All entries of the handler since the start, awaited or not.
+    /// The number of handler entries since the start, awaited or not.
     #[inline(always)]
     pub fn entries(&self) -> u64 {
         self.board.word(ENTRIES).load(Ordering::Acquire)
     }
 
-    /// Entries that were neither stamped nor counted, because the program was running already on
+    /// The number of entries neither timestamped nor counted, as the program was already running on
     /// that CPU.
     pub fn missed(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
 
-    /// What a stamp costs inside of its program, the mean of some.
+    /// The mean cost of a timestamp inside of its program.
     pub fn cost(&self) -> Result<Nanos, StartError> {
         let program = self
             .object
@@ -199,8 +198,8 @@ impl Stamps {
         Ok(Nanos(self.board.word(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
     }
 
-    /// Raises an interrupt of this CPU to itself; only of [`Awaited::IrqWork`]. ENOSYS for all
-    /// others. The raise is stamped in the kernel.
+    /// Raises an interrupt of this CPU to itself; only for [`Awaited::IrqWork`]. ENOSYS for all
+    /// others. The kernel side timestamps the raise.
     #[inline(always)]
     pub fn raise(&self) -> io::Result<()> {
         let doorbell = self.doorbell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
@@ -216,12 +215,12 @@ impl Stamps {
         self.board.word(RAISED).load(Ordering::Acquire) as i64
     }
 
-    /// What becomes readable, for poll(2), by the interrupt that [`Stamps::raise`] raises.
+    /// A descriptor that becomes readable, for poll(2), by the interrupt of [`Stamps::raise`].
     pub fn doorbell(&self) -> Option<BorrowedFd<'_>> {
         self.doorbell.as_ref().map(|doorbell| doorbell.ring.as_fd())
     }
 
-    /// It is readable no more.
+    /// Makes it unreadable again.
     #[inline(always)]
     pub fn clear(&self) {
         if let Some(doorbell) = &self.doorbell {
@@ -230,7 +229,7 @@ impl Stamps {
     }
 }
 
-/// What a thread waits on that is woken by an interrupt of the CPU to itself.
+/// The descriptor that a thread waits on for an interrupt of the CPU to itself.
 struct Doorbell {
     program: OwnedFd,
     ring: OwnedFd,
@@ -264,7 +263,7 @@ impl Pages {
         Ok(Pages { consumer: map(0, READ_WRITE)?, producer: map(page, libc::PROT_READ)? })
     }
 
-    /// Takes everything unseen.
+    /// Consumes everything unread.
     #[inline(always)]
     fn consume(&self) {
         let end = self.producer.word(0).load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Recording what the kernel does: events, counts, times of functions, accounts of threads.
+//! Records kernel activity: events, counts, times of functions, accounts of threads.
 
 pub mod account;
 pub mod attach;

@@ -1,19 +1,19 @@
-//! The events of several recorders, in the order of time.
+//! The events of several recorders in order of time.
 
 use crate::recorder::Recorder;
 use crate::wire::decode;
 use punctual_core::Event;
 use punctual_sys::clock;
 
-/// What was drained and is younger than the last round.
+/// Drained events that are newer than the last round.
 #[derive(Default)]
 pub(crate) struct Merged {
     later: Vec<Event>,
 }
 
 impl Merged {
-    /// What has happened until now. Events that come meanwhile are those of the next round: another
-    /// CPU's buffer, drained before, may hold earlier ones.
+    /// Returns the events until now. Newer ones are left for the next round: the buffer of another
+    /// CPU, drained before, may contain earlier ones.
     pub(crate) fn take<'r>(
         &mut self,
         recorders: impl IntoIterator<Item = &'r mut Recorder>,

@@ -1,4 +1,4 @@
-//! What the numbers in a recording are called on this machine.
+//! The names of the numbers in a recording on this machine.
 
 mod machine;
 mod symbols;

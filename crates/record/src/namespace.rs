@@ -3,22 +3,22 @@
 use crate::start_error::StartError;
 use std::path::Path;
 
-/// Every namespace's link begins so.
+/// The prefix of every namespace's link.
 const KIND: &str = "pid:[";
 
-/// The initial namespace has this number in every kernel (include/linux/proc_ns.h).
+/// The number of the initial namespace in every kernel (include/linux/proc_ns.h).
 const INITIAL: &str = "pid:[4026531836]";
 
 const FOREIGN: &str = "punctual runs in a PID namespace, and the kernel's events have the ids of \
                        the initial one; run it outside of the container, or in one that shares \
                        the PID namespace of the host (docker run --pid=host)";
 
-/// Why events of threads cannot be found here by their ids; `None` where they can.
+/// Why events of threads cannot be found here by their ids; `None` if they can.
 pub fn foreign_ids() -> Option<&'static str> {
     is_inner(std::fs::read_link("/proc/self/ns/pid").ok().as_deref()).then_some(FOREIGN)
 }
 
-/// The number of the namespace whose ids tasks have here; 0: the initial one.
+/// The number of the namespace of task ids here; 0: the initial one.
 pub(crate) fn inner_number() -> u32 {
     let link = std::fs::read_link("/proc/self/ns/pid").ok();
     link.filter(|of| is_inner(Some(of))).and_then(|of| number(&of)).unwrap_or(0)
@@ -28,13 +28,13 @@ fn number(link: &Path) -> Option<u32> {
     link.to_str()?.strip_prefix(KIND)?.strip_suffix(']')?.parse().ok()
 }
 
-/// Refuses what would find no events of its threads, or those of others.
+/// Rejects requests that would find no events of their threads, or those of others.
 pub(crate) fn check_ids() -> Result<(), StartError> {
     let refused = |why| Err(StartError::Request(format!("threads are not found here: {why}")));
     foreign_ids().map_or(Ok(()), refused)
 }
 
-/// Whether this namespace is another one; what cannot be read is none.
+/// Whether this is another namespace than the initial one; an unreadable one counts as initial.
 fn is_inner(namespace: Option<&Path>) -> bool {
     namespace.is_some_and(|of| of != Path::new(INITIAL))
 }

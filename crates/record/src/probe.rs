@@ -1,9 +1,9 @@
-//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs. And source
-//! lines, which are points.
+//! Times functions of unmodified programs from entry to exit by probes that the kernel pairs, and
+//! timestamps source lines as points.
 //!
-//! [`Probes::start`] puts them in, [`Probes::drain`] hands over the calls that have ended (raw
-//! records, see [`crate::wire`]), and [`Probes::stop`] takes them out. The pairing is
-//! `bpf/probe.bpf.c`; what a probe itself costs is measured by [`cost`].
+//! [`Probes::start`] places the probes, [`Probes::drain`] returns the ended calls (raw records, see
+//! [`crate::wire`]), and [`Probes::stop`] removes the probes. The pairing is in `bpf/probe.bpf.c`;
+//! [`cost`] measures the cost of a probe itself.
 
 pub mod cost;
 mod empty;
@@ -25,28 +25,28 @@ use std::os::fd::OwnedFd;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z"));
 
-/// Whose calls are timed.
+/// The processes with timed calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Whose {
-    /// Of one process, with all its threads.
+    /// One process, with all its threads.
     Process(u32),
-    /// Of one process and of those that it starts from now on. Every other process that runs the
-    /// same functions runs into the probes too and is slowed, though nothing of it is recorded.
+    /// One process and those that it starts from now on. Other processes that run the same
+    /// functions hit the probes too and are slowed, but are not recorded.
     Family(u32),
     Everyone,
 }
 
-/// What to time beside the functions.
+/// Options besides the functions.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeRequest {
     pub whose: Whose,
-    /// Which integer argument to keep, from 1 to 6.
+    /// The integer argument to keep, from 1 to 6.
     pub argument: Option<u8>,
-    /// Bytes for each CPU's buffer, made a power of two.
+    /// The buffer size per CPU in bytes, rounded to a power of two.
     pub buffer: usize,
 }
 
-/// Probes in force; they are gone when this is dropped, or the process dies.
+/// Active probes; they are removed when this is dropped, or the process dies.
 pub struct Probes {
     entries: Vec<OwnedFd>,
     returns: Vec<OwnedFd>,
@@ -60,8 +60,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Puts a probe on the entry and on the return of every function, and on every line. Their
-    /// places in `functions` and `lines` are their ids in the records: as functions, and as points.
+    /// Places a probe on the entry and on the return of every function, and on every line. Their
+    /// indices in `functions` and `lines` are their ids in the records: as functions, and as
+    /// points.
     pub fn start(
         functions: &[Function],
         lines: &[Line],
@@ -104,7 +105,7 @@ impl Probes {
         constants.extend(slots(cpus));
         let mut object = Object::open(PROGRAMS, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
-        // A map without room for anything is refused.
+        // The kernel refuses empty maps.
         object.shape("counts", COUNT_BYTES as u32, functions.len().max(1) as u32);
         object.prepare(Some(&kernel))?;
         let map = object.map("buffers")?;
@@ -115,18 +116,18 @@ impl Probes {
             let refused = |why| LoadError::Map { bytes: 0, why };
             sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
-        // Threads that end in a call, programs that are replaced, children: without these three
-        // calls are lost, not falsified.
+        // Threads that end in a call, replaced programs, children: without these three, calls are
+        // lost but not falsified.
         let mut ends =
             vec![object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?];
-        // A program is replaced within functions of the kernel, which go on.
+        // A program is replaced within kernel functions, which continue.
         if !in_kernel {
             ends.push(object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?);
         }
         if family {
             ends.push(object.attach_btf_tracepoint(&kernel, "forked", "sched_process_fork")?);
         }
-        // Returns first: a call that is entered then always has its return watched.
+        // Returns first: an entered call then always has a probe on its return.
         let (returns, entries, lines) = if in_kernel {
             let names: Vec<&str> = functions.iter().map(|one| one.symbol.as_str()).collect();
             let returns = object.attach_kprobes("returned", At::Return, &names)?;
@@ -164,7 +165,7 @@ impl Probes {
         })
     }
 
-    /// Hands over the records of calls that have ended since, by CPU. Never blocks.
+    /// Returns the records of calls that ended since, by CPU. Never blocks.
     pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
         for (slot, cpu) in self.cpus.iter().enumerate() {
             self.bytes.clear();
@@ -175,12 +176,12 @@ impl Probes {
         }
     }
 
-    /// How full the fullest buffer is, in hundredths.
+    /// The fill level of the fullest buffer in percent.
     pub fn fill(&self) -> u64 {
         self.buffers.fill()
     }
 
-    /// The sources of its records, one for each CPU, with what was lost so far.
+    /// The sources of its records, one per CPU, with losses so far.
     pub fn sources(&self) -> Vec<Source> {
         let source = |(slot, cpu): (usize, usize)| Source {
             name: format!("probes on cpu {cpu}"),
@@ -192,7 +193,7 @@ impl Probes {
         self.cpus.iter().enumerate().map(source).collect()
     }
 
-    /// What became of each function's calls so far.
+    /// The counts of each function's calls so far.
     pub fn counts(&self) -> Vec<CallCounts> {
         let Ok(map) = self.object.map("counts") else { return Vec::new() };
         let count = |function: u32| {
@@ -213,9 +214,9 @@ impl Probes {
         (0..self.functions).map(|function| count(function).unwrap_or_default()).collect()
     }
 
-    /// Takes the probes out, hands over the rest, and says what came from where.
+    /// Removes the probes, and returns the rest with counts and sources.
     pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> (Vec<CallCounts>, Vec<Source>) {
-        // Entries first: what is entered no more cannot be left without its return.
+        // Entries first: without further entries no call can miss its return.
         self.entries.clear();
         self.returns.clear();
         self.lines.clear();
@@ -231,7 +232,7 @@ impl Probes {
     }
 }
 
-/// Functions as a recording names them.
+/// The functions in the format of a recording.
 pub fn names(functions: &[Function]) -> Vec<FunctionName> {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
@@ -242,7 +243,7 @@ pub fn names(functions: &[Function]) -> Vec<FunctionName> {
     functions.iter().map(name).collect()
 }
 
-/// Source lines as a recording names them.
+/// The source lines in the format of a recording.
 pub fn line_names(lines: &[Line]) -> Vec<LineName> {
     let name = |line: &Line| LineName {
         name: line.name.clone(),

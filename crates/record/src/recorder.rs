@@ -1,9 +1,9 @@
 //! The recorder of kernel events: from a request to bytes on the wire.
 //!
-//! [`Recorder::start`] attaches what is wanted, [`Recorder::drain`] hands over what has come (raw
-//! records, see [`crate::wire`]), and [`Recorder::stop`] detaches, hands over the rest, and says
-//! what the recording covers and lost. When the process dies instead, the kernel takes the programs
-//! away; see `backend` for what tracefs leaves and who removes it.
+//! [`Recorder::start`] attaches to the requested events, [`Recorder::drain`] returns the new raw
+//! records (see [`crate::wire`]), and [`Recorder::stop`] detaches, returns the rest, and reports
+//! coverage and losses of the recording. If the process dies instead, the kernel removes the
+//! programs; see `backend` for the leftovers of tracefs and their removal.
 
 mod backend;
 mod bpf;
@@ -26,9 +26,9 @@ use punctual_core::{Fact, Finding, MonotonicNs};
 use punctual_sys::clock;
 use seen::Seen;
 
-/// What a recorder of [`Mode::Flight`] is called in reports, and one of [`Mode::Stream`].
+/// The name in reports of a recorder of [`Mode::Flight`].
 pub const FLIGHT: &str = "flight recorder";
-/// See [`FLIGHT`].
+/// The name in reports of a recorder of [`Mode::Stream`].
 pub const STREAM: &str = "recording";
 
 pub struct Recorder {
@@ -36,27 +36,27 @@ pub struct Recorder {
     names: Collector,
     request: Request,
     began: MonotonicNs,
-    /// Records handed over, by CPU.
+    /// The number of returned records by CPU.
     counts: Vec<u64>,
     seen: Seen,
     bytes: Vec<u8>,
 }
 
-/// What a stopped recorder leaves beside its bytes.
+/// The results of a stopped recorder besides its bytes.
 #[derive(Debug)]
 pub struct Stopped {
-    /// What the recording covers and lost.
+    /// The coverage and the losses of the recording.
     pub recorded: Recorded,
-    /// What the numbers in it are called.
+    /// The names of the numbers in it.
     pub names: Names,
 }
 
 impl Recorder {
-    /// Attaches what the request wants, on the first backend that works here, or on the one that it
-    /// names.
+    /// Attaches to the requested events, with the first backend that works here, or the requested
+    /// one.
     pub fn start(request: Request) -> Result<Recorder, StartError> {
         request.check().map_err(StartError::Request)?;
-        // What is explained are threads of our own, by their ids.
+        // The explained threads are our own, known by their ids.
         if !request.pids.is_empty() || request.mode == Mode::Flight {
             check_ids()?;
         }
@@ -74,14 +74,14 @@ impl Recorder {
         })
     }
 
-    /// What could not be recorded of what was asked for, and why.
+    /// The requested events that could not be recorded, with reasons.
     pub fn findings(&self) -> &[Finding] {
         self.running.findings()
     }
 
-    /// Hands over all whole records that have come since: for each CPU that has any, its number and
-    /// the records, in the order in which they were begun. Never blocks. In [`Mode::Flight`] it
-    /// only learns new names: call it now and then all the same.
+    /// Returns all new whole records: for each CPU that has any, its number and the records, in the
+    /// order of their start. Never blocks. In [`Mode::Flight`] it only learns new names, so it must
+    /// be called occasionally.
     pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
         let streamed = if self.request.mode == Mode::Stream { usize::MAX } else { 0 };
         for (index, cpu) in self.request.cpus.iter().enumerate().take(streamed) {
@@ -103,33 +103,33 @@ impl Recorder {
         }
     }
 
-    /// Records this thread, or `whole` process, too: with [`Backend::Tracefs`], if it was limited
-    /// to some.
+    /// Also records this thread, or the `whole` process: with [`Backend::Tracefs`], if it was
+    /// limited to some.
     ///
     /// [`Backend::Tracefs`]: crate::Backend::Tracefs
     pub(crate) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
         self.running.follow(pid, whole)
     }
 
-    /// Its programs in force; none without BPF.
+    /// Its attached programs; none without BPF.
     pub fn attached(&self) -> Attached {
         let name = if self.request.mode == Mode::Flight { FLIGHT } else { STREAM };
         Attached::of(name, self.running.attached())
     }
 
-    /// How full the fullest buffer is, in hundredths: drain more often when this grows. `None` if
-    /// the backend does not know.
+    /// The fill level of the fullest buffer in percent: drain more often when it grows. `None` if
+    /// the backend does not know it.
     pub fn fill(&self) -> Option<u64> {
         self.running.fill()
     }
 
-    /// What was lost so far, by CPU.
+    /// The losses so far, by CPU.
     pub fn losses(&self) -> Vec<(u16, u64)> {
         let cpus = self.request.cpus.iter().enumerate();
         cpus.map(|(index, cpu)| (cpu as u16, self.running.lost(index as u32))).collect()
     }
 
-    /// Detaches everything and hands over the rest.
+    /// Detaches everything and returns the rest.
     pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> Stopped {
         let ended = clock::monotonic();
         self.running.detach();
@@ -159,17 +159,17 @@ impl Recorder {
         self.request.stacks || groups.contains(&Group::Workqueue) || groups.contains(&Group::Timer)
     }
 
-    /// What the recording covers and lost so far.
+    /// The coverage and the losses of the recording so far.
     pub fn recorded(&self) -> Recorded {
         self.covers(clock::monotonic())
     }
 
-    /// The names that are known so far, without those of kernel functions.
+    /// The known names so far, without those of kernel functions.
     pub fn names(&self) -> Names {
         Names { tracepoints: self.running.tracepoints().to_vec(), ..self.names.so_far() }
     }
 
-    /// The name of a task, as far as it is known.
+    /// The name of a task, if known.
     pub(crate) fn comm(&self, tid: u32) -> Option<&str> {
         self.names.comm(Tid(tid))
     }

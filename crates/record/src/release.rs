@@ -1,9 +1,9 @@
-//! The instants at which the kernel releases a SCHED_DEADLINE thread, in memory that the thread
-//! reads: no system call, no record.
+//! The release times of a SCHED_DEADLINE thread by the kernel, in memory that the thread reads:
+//! without system calls or records.
 //!
-//! They are the programmed expiries of the thread's own timer (`dl_timer`), taken where the kernel
-//! starts it. That needs BPF with BTF; where it is missing the error says so. Everything is held by
-//! file descriptors: nothing is left behind.
+//! They are the programmed expiries of the thread's own timer (`dl_timer`), taken when the kernel
+//! starts it. That needs BPF with BTF; otherwise the error says so. Everything is held by file
+//! descriptors, so nothing is left behind.
 
 use crate::bpf::{Attach, LoadError, Object};
 use crate::start_error::StartError;
@@ -39,14 +39,14 @@ impl Releases {
         Ok(Releases { board, _attached: attached, _object: object })
     }
 
-    /// How many releases were programmed so far.
+    /// The number of releases programmed so far.
     #[inline(always)]
     pub fn count(&self) -> u64 {
         self.board.word(ARMED).load(Ordering::Acquire)
     }
 
-    /// One of them by its number, from 0 on: on CLOCK_MONOTONIC, in ns. Of the newest
-    /// [`wire::RELEASES`] only.
+    /// A release by its number, from 0 on: on CLOCK_MONOTONIC, in ns. Only for the newest
+    /// [`wire::RELEASES`].
     #[inline(always)]
     pub fn at(&self, number: u64) -> i64 {
         let slot = (number % wire::RELEASES) as usize;

@@ -1,72 +1,72 @@
-//! What to record.
+//! A request for a recording.
 
 use crate::wire::layout as wire;
 use punctual_core::CpuSet;
 use punctual_core::event::{Group, NamedTracepoint};
 
-/// Where events come from.
+/// The source of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Backend {
     /// The first of the others that works here.
     #[default]
     Auto,
-    /// BPF programs on tracepoints with BTF: the cheapest, and all filters run in the kernel.
+    /// BPF programs on tracepoints with BTF: the cheapest, with all filters in the kernel.
     Btf,
-    /// BPF programs on tracepoints whose fields tracefs describes: for kernels without BTF.
+    /// BPF programs on tracepoints with fields described by tracefs: for kernels without BTF.
     Tracepoint,
-    /// The kernel's own trace buffers: for kernels without BPF, and for who may not use it.
+    /// The kernel's own trace buffers: for kernels without BPF, and users without access to it.
     Tracefs,
 }
 
-/// What becomes of events.
+/// The handling of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// They are drained; what finds no room is lost and counted.
+    /// They are drained; events without space are lost and counted.
     #[default]
     Stream,
-    /// They stay in the kernel, the newest overwriting the oldest, until a window is asked for.
+    /// They stay in the kernel, the newest overwriting the oldest, until a window is requested.
     Flight,
 }
 
-/// What to record.
+/// A request for a recording.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub groups: Vec<Group>,
-    /// Tracepoints by name, beside those of the groups.
+    /// Tracepoints by name, besides those of the groups.
     pub tracepoints: Vec<NamedTracepoint>,
     pub cpus: CpuSet,
-    /// Events of these processes or threads, or about them; empty: of all. Interrupts count as of
-    /// the thread that they interrupt.
+    /// Events of or about these processes or threads; empty: all. Interrupts count for the thread
+    /// that they interrupt.
     pub pids: Vec<u32>,
-    /// Children that these bear from now on are wanted too.
+    /// Whether future children of these are included.
     pub follow_children: bool,
-    /// Of `pids` those threads alone, without the other ones of their processes. With
-    /// [`Backend::Tracefs`] alone.
+    /// Whether `pids` are single threads, without the other threads of their processes. Only with
+    /// [`Backend::Tracefs`].
     pub threads_alone: bool,
-    /// Events of tasks with one of these names (exactly, at most 15 bytes), or about them; empty:
-    /// of all. With `pids`, both must hold.
+    /// Events of or about tasks with one of these names (exactly, at most 15 bytes); empty: all.
+    /// With `pids`, both must match.
     pub comms: Vec<String>,
-    /// The system calls that [`Group::Syscall`] means; empty: all.
+    /// The system calls recorded by [`Group::Syscall`]; empty: all.
     pub syscalls: Vec<u32>,
-    /// Bytes for each CPU, made a power of two.
+    /// The buffer size per CPU in bytes, rounded to a power of two.
     pub buffer: usize,
-    /// Kernel stacks too: of what an interrupt interrupted, and of tasks that block
-    /// uninterruptibly. About a microsecond each; with [`Backend::Btf`] alone.
+    /// Whether kernel stacks are recorded: at interrupts, and of tasks that block uninterruptibly.
+    /// About a microsecond each; only with [`Backend::Btf`].
     pub stacks: bool,
     pub backend: Backend,
     pub mode: Mode,
-    /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their
-    /// interrupts wake them on their own CPU, so that sched_wakeup suffices and sched_waking is
-    /// left out; of system calls, if their group is not requested, those are recorded that
-    /// interrupts meet ([`EventKind::Interrupted`]).
+    /// With [`Mode::Flight`]: whether only threads woken by timers are to be explained. Their
+    /// interrupts wake them on their own CPU, so sched_wakeup suffices and sched_waking is omitted;
+    /// of system calls, if their group is not requested, only those met by interrupts are recorded
+    /// ([`EventKind::Interrupted`]).
     ///
     /// [`EventKind::Interrupted`]: punctual_core::EventKind::Interrupted
     pub timers_only: bool,
 }
 
 impl Request {
-    /// These groups on these CPUs, without filters, streamed through buffers of 8 MiB: 0.1 s of a
-    /// million events a second.
+    /// A request for these groups on these CPUs, without filters, streamed through buffers of 8
+    /// MiB: 0.1 s of a million events per second.
     pub fn new(groups: &[Group], cpus: CpuSet) -> Request {
         Request {
             groups: groups.to_vec(),
@@ -85,7 +85,7 @@ impl Request {
         }
     }
 
-    /// What makes no sense in it.
+    /// Checks for inconsistencies.
     pub(crate) fn check(&self) -> Result<(), String> {
         let wrong = Err::<(), String>;
         match self {
@@ -102,7 +102,7 @@ impl Request {
             Request { pids, .. } if pids.len() > MAX_PIDS => {
                 wrong(format!("more than {MAX_PIDS} processes"))
             }
-            // Its programs do not look at tasks.
+            // Its programs do not check tasks.
             Request { mode: Mode::Flight, pids, comms, .. }
                 if !pids.is_empty() || !comms.is_empty() =>
             {
@@ -125,7 +125,7 @@ impl Request {
     }
 }
 
-/// As many as the map `comms` of `bpf/filter.h` holds.
+/// The number of entries in the map `comms` of `bpf/filter.h`.
 const MAX_COMMS: usize = 64;
-/// Half of what the map `pids` of `bpf/filter.h` holds: children may join.
+/// Half of the entries in the map `pids` of `bpf/filter.h`: children may be added.
 const MAX_PIDS: usize = 32768;

@@ -1,10 +1,10 @@
-//! What this process lacks for putting programs into the kernel.
+//! The privileges that this process lacks for loading programs into the kernel.
 
 use punctual_sys::rights::{Capability, Rights};
 use punctual_sys::status;
 use std::fs;
 
-/// The reason for which the kernel refuses, as far as it can be read, and what would help.
+/// The kernel's reason for a refusal, as far as known, and a remedy.
 pub(crate) fn lacking() -> (String, Option<String>) {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let missing = missing_capabilities(&status::read().unwrap_or_default());
@@ -35,7 +35,7 @@ pub(crate) fn lacking() -> (String, Option<String>) {
     (why.to_owned(), Some("run outside of the container".to_owned()))
 }
 
-/// The capabilities that this process lacks for recording kernel events; `None` where it has them.
+/// The capabilities that this process lacks for recording kernel events; `None` if it has all.
 pub fn missing_rights() -> Option<String> {
     let missing = missing_capabilities(&status::read().unwrap_or_default());
     (!missing.is_empty()).then(|| missing.join(" and "))

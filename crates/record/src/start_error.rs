@@ -1,15 +1,15 @@
-//! Why nothing can be recorded, and what would help.
+//! Why recording is impossible, with a remedy.
 
 use crate::bpf::LoadError;
 use crate::rights::lacking;
 
-/// Why nothing is recorded.
+/// Why recording is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The request makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
-    /// The backend does not work here: which, why, and what would help.
+    /// The backend does not work here, with the reason and a remedy.
     #[error(
         "recording through {backend} is not possible: {why}{}",
         remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default()
@@ -34,14 +34,14 @@ impl StartError {
         }
     }
 
-    /// Why programs could not be put into the kernel, with what would help.
+    /// Why programs could not be loaded into the kernel, with a remedy.
     pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
         let (why, remedy) = match why {
             LoadError::NoBtf(_) => {
                 (why.to_string(), Some("use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned()))
             }
-            // The verifier says the same (EACCES) of programs, with its reasons.
+            // The verifier also returns EACCES for programs, with its reasons.
             LoadError::Refused { log, .. } if !log.is_empty() => (why.to_string(), None),
             LoadError::Map { why, .. } | LoadError::Refused { why, .. }
                 if why.kind() == PermissionDenied =>
@@ -49,7 +49,7 @@ impl StartError {
                 lacking()
             }
             // 5.10 limits the values of a map as kmalloc does (kernel/bpf/arraymap.c). It also
-            // lacks the atomic additions of the programs, which came with 5.12.
+            // lacks the atomic additions used by the programs, which were added in 5.12.
             LoadError::Map { why: refusal, .. } if refusal.raw_os_error() == Some(libc::E2BIG) => {
                 (why.to_string(), Some("use Linux 5.12 or newer, or smaller buffers".to_owned()))
             }
@@ -59,7 +59,7 @@ impl StartError {
     }
 }
 
-/// What several backends have in common is said once.
+/// Removes repetitions of a reason that several backends share.
 fn each_once(reasons: &[StartError]) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut remedies: Vec<String> = Vec::new();

@@ -1,9 +1,9 @@
-//! Functions by name: from `libc:fopen` to a file and an offset in it, where the kernel can put a
+//! Functions by name: from `libc:fopen` to a file and an offset in it, where the kernel can place a
 //! probe.
 //!
-//! A probe sits on an instruction of a file (Documentation/trace/uprobetracer.rst), so names are
+//! A probe is on an instruction of a file (Documentation/trace/uprobetracer.rst), so names are
 //! looked up in the symbol tables of ELF files: the program's own, those of its libraries, and the
-//! separate debug files that distributions ship.
+//! separate debug files of distributions.
 
 mod demangle;
 mod kernel;
@@ -22,30 +22,30 @@ pub use spec::Spec;
 use punctual_core::words;
 use std::path::{Path, PathBuf};
 
-/// The most functions that one request may match: each costs a probe.
+/// The maximum number of functions per request: each costs a probe.
 pub const FUNCTIONS_MAX: usize = 4_096;
 
-/// Why a function cannot be found.
+/// The reason why a function was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The file is not what it should be.
+    /// The file is malformed.
     #[error("{}: {why}", path.display())]
     Malformed {
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         why: String,
     },
-    /// The words on the command line are not a function's name.
+    /// The argument is not a function's name.
     #[error("`{spec}` is not a function name: {why}")]
     Spec {
         spec: String,
-        /// What is wrong with it.
+        /// The defect.
         why: &'static str,
     },
-    /// No file of that name among those of the program.
+    /// No file of that name is part of the program.
     #[error("`{spec}`: the program has no file `{object}`; it has {known}")]
     NoObject {
         spec: String,
@@ -59,10 +59,10 @@ pub enum SymbolError {
         spec: String,
         /// The files that were searched.
         searched: String,
-        /// What may be meant, or why it is not there.
+        /// The likely intention, or the reason why it does not exist.
         hint: String,
     },
-    /// No source file of that name went into the program.
+    /// The program has no source file of that name.
     #[error("`{spec}`: the debug information of {searched} names no source file `{file}`{hint}")]
     NoSource {
         spec: String,
@@ -71,17 +71,17 @@ pub enum SymbolError {
         searched: String,
         hint: String,
     },
-    /// No code came from that line.
+    /// The line produced no code.
     #[error("`{spec}`: line {line} of {file} has no code in {object}; {near}")]
     NoCode { spec: String, line: u64, file: String, object: String, near: String },
-    /// Nothing says where lines are.
+    /// The positions of lines are unknown.
     #[error("`{spec}`: {why}")]
     NoDebugInformation {
         spec: String,
-        /// What is missing, and what to do.
+        /// The missing information, with a remedy.
         why: String,
     },
-    /// Several functions of the kernel have this name, and a probe would be at any of them.
+    /// Several kernel functions have this name, and a probe would be on any of them.
     #[error(
         "`{spec}`: {count} functions of the kernel have this name, which does not say where the \
          probe belongs"
@@ -93,7 +93,7 @@ pub enum SymbolError {
          down"
     )]
     TooManyInKernel { spec: String, found: usize },
-    /// The pattern fits more than is sensible.
+    /// The pattern matches too many places.
     #[error(
         "`{spec}` matches {found} places, more than the {FUNCTIONS_MAX} that can be probed at \
          once: narrow it down"
@@ -104,8 +104,8 @@ pub enum SymbolError {
 /// Finds every function that the specs name among these files: the program first, then its
 /// libraries.
 ///
-/// A spec without a file is looked for in all of them and found in the first that defines it.
-/// Functions at one place (aliases) are one function. All that cannot be found is reported at once.
+/// A spec without a file is searched in all of them, and the first one that defines it counts.
+/// Functions at one place (aliases) are one function. All failures are reported together.
 pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let mut objects: Vec<(PathBuf, Object)> = Vec::new();
     let mut errors = Vec::new();
@@ -153,14 +153,13 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
     }
     let mut found = Vec::new();
     for (_, object) in &searched {
-        // Beside a resolver stands at most an old variant that new programs do not use
+        // Beside a resolver there is at most an old variant that new programs do not use
         // (memcpy@GLIBC_2.2.5).
         if !spec.is_pattern() && object.indirect.iter().any(|name| spec.fits_name(name)) {
             break;
         }
         found.extend(object.functions.iter().filter(|function| spec.fits(function)).cloned());
-        // A name means one function; a pattern, or a name in a file that was named, means all that
-        // fit.
+        // A name means one function; a pattern, or a name in a named file, means all matches.
         if !found.is_empty() && spec.object.is_none() && !spec.is_pattern() {
             break;
         }
@@ -176,7 +175,7 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
     }
 }
 
-/// Why it may not be there: a slip, an import, a resolver, a stripped file.
+/// The possible reason: a typing error, an import, a resolver, a stripped file.
 fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
         return "; that symbol is a resolver (IFUNC) for several variants: name the variant"

@@ -1,7 +1,7 @@
-//! tracefs: where the kernel describes its tracepoints, and where they can be recorded without BPF.
+//! tracefs: describes the kernel's tracepoints, and allows recording them without BPF.
 //!
-//! Where nobody has mounted it, it is mounted for this process alone, in no directory (fsmount(2)):
-//! nobody else sees it, and nothing is left behind.
+//! If it is not mounted, it is mounted for this process only, without a directory (fsmount(2)):
+//! invisible to others, and without leftovers.
 
 mod instance;
 
@@ -28,7 +28,7 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// The one that is mounted, or one of our own.
+    /// Opens the mounted one, or mounts a private one.
     pub fn open() -> Result<Tracefs, String> {
         for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             match fs::metadata(Path::new(root).join("events/sched")) {
@@ -57,7 +57,7 @@ impl Tracefs {
         &self.root
     }
 
-    /// How the kernel describes a tracepoint.
+    /// The kernel's description of a tracepoint.
     pub(crate) fn format(&self, system: &str, name: &str) -> Result<Format, String> {
         let path = self.root.join("events").join(system).join(name).join("format");
         match fs::read_to_string(&path) {
@@ -70,7 +70,7 @@ impl Tracefs {
         }
     }
 
-    /// Opens a file in it, to be read or written.
+    /// Opens a file in it for reading or writing.
     pub fn file(&self, path: &str, write: bool) -> Result<File, String> {
         let opened = OpenOptions::new().read(!write).write(write).open(self.root.join(path));
         opened.map_err(|why| format!("{path} in tracefs: {why}"))
@@ -84,8 +84,7 @@ impl Tracefs {
         Ok(text)
     }
 
-    /// The number of a tracepoint, which perf events and programs know it by. The error names one
-    /// that is like it.
+    /// The number of a tracepoint for perf events and programs. The error suggests a similar one.
     pub(crate) fn tracepoint_id(&self, group: &str, event: &str) -> Result<u64, String> {
         let path = format!("events/{group}/{event}/id");
         match self.root.join(&path).exists() {
@@ -98,7 +97,7 @@ impl Tracefs {
         }
     }
 
-    /// That there is no such tracepoint, with one that is like it.
+    /// The message for an unknown tracepoint, with a similar one.
     pub fn no_tracepoint(&self, group: &str, event: &str) -> String {
         let near = match self.events(group) {
             events if events.is_empty() => nearest(group, self.groups().iter().map(String::as_str))
@@ -114,7 +113,7 @@ impl Tracefs {
         directories(&self.root.join("events"))
     }
 
-    /// The tracepoints of a group; none where there is no such group.
+    /// The tracepoints of a group; none if the group does not exist.
     pub fn events(&self, group: &str) -> Vec<String> {
         directories(&self.root.join("events").join(group))
     }
@@ -134,7 +133,7 @@ fn directories(under: &Path) -> Vec<String> {
     names
 }
 
-/// Whom the mode of files does not keep out.
+/// Whether file modes are ignored for this process.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

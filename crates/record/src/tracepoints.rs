@@ -1,19 +1,18 @@
-//! Which tracepoints make up a group, and which program records each.
+//! The tracepoints of each group, with the programs that record them.
 
 use crate::request::{Backend, Request};
 use crate::wire::layout as wire;
 use punctual_core::event::{Group, NamedTracepoint};
 
-/// One tracepoint of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracepoint {
     pub(crate) group: Group,
-    /// As under events/ of tracefs.
+    /// Its system under events/ of tracefs.
     pub(crate) system: &'static str,
     pub(crate) name: &'static str,
-    /// Programs of `bpf/events.bpf.c`: the first that this kernel takes.
+    /// Programs of `bpf/events.bpf.c`: the first one accepted by this kernel counts.
     pub(crate) programs: &'static [&'static str],
-    /// What its records are on the wire.
+    /// The kind of its records on the wire.
     pub(crate) kind: u8,
 }
 
@@ -34,13 +33,13 @@ const fn at(
     Tracepoint { group, system, name, programs, kind: kind as u8 }
 }
 
-/// The group of events that records a tracepoint anyway.
+/// The group that records a tracepoint anyway.
 pub fn group_of(named: &NamedTracepoint) -> Option<Group> {
     let same = |other: &&Tracepoint| other.system == named.group && other.name == named.name;
     ALL.iter().find(same).map(|tracepoint| tracepoint.group)
 }
 
-/// The tracepoints of groups, each as its system and its name under events/ of tracefs.
+/// The tracepoints of groups, each with its system and its name under events/ of tracefs.
 pub fn names_of_tracepoints(
     groups: &[Group],
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -52,10 +51,10 @@ pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Trace
 }
 
 /// Whether the flight recorder keeps it. Each event costs some 200 instructions, many of them in
-/// the wake-up that is measured (docs/reference/account.md). No explanation asks that a timer was
-/// started, where the record of its expiry says when it was due; that one was cancelled, which the
-/// kernel also tells of each that expires (debug_deactivate in kernel/time/hrtimer.c); that its
-/// handler ended, because the interrupt does; that a softirq was raised before it ran.
+/// the measured wake-up (docs/reference/account.md). No explanation needs the start of a timer if
+/// the record of its expiry has the due time; its cancellation, which the kernel also reports for
+/// each expiry (debug_deactivate in kernel/time/hrtimer.c); the end of its handler, as the
+/// interrupt ends; or the raising of a softirq before it ran.
 pub(crate) fn explains_latency(
     tracepoint: &Tracepoint,
     request: &Request,
@@ -69,7 +68,7 @@ pub(crate) fn explains_latency(
     }
 }
 
-/// Those that tell names: recorded with any group.
+/// Those with names: recorded with any group.
 pub(crate) const NAMING: &[Tracepoint] = &[
     at(Sched, "task", "task_newtask", &["new_task"], wire::NAME),
     at(Sched, "task", "task_rename", &["renamed"], wire::NAME),
@@ -77,7 +76,7 @@ pub(crate) const NAMING: &[Tracepoint] = &[
 
 use Group::*;
 
-/// All of them; what is in several kernels under several names is here several times.
+/// All of them; one with different names in different kernels is listed several times.
 const VECTOR_ENTRY: &[&str] = &["vector_entry", "vector_entry_before_5_15"];
 
 #[rustfmt::skip] // A table.

@@ -1,7 +1,7 @@
-//! From a tracepoint's own record to ours.
+//! Converts records of tracepoints to wire records.
 //!
-//! What recorders without BTF read are the kernel's own records of its tracepoints. Their fields
-//! move between versions; their names have stayed.
+//! Recorders without BTF read the kernel's own records of its tracepoints. The positions of fields
+//! differ between versions, but their names have not changed.
 
 use crate::request::Request;
 use crate::tracepoints::Tracepoint;
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A tracepoint's record with what surrounds it.
+/// A tracepoint's record with its context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorded<'a> {
     pub(crate) at: MonotonicNs,
@@ -34,29 +34,29 @@ pub(crate) struct Recorded<'a> {
 pub(crate) struct Translator {
     tracepoints: Vec<Known>,
     by_id: HashMap<u16, usize>,
-    /// Those that are recorded by name, in the order of their ids.
+    /// The tracepoints recorded by name, ordered by id.
     formats: Vec<TracepointFormat>,
     named_by_id: HashMap<u16, usize>,
-    /// What futex call each thread is in: its exit does not say.
+    /// The current futex call of each thread, which its exit does not state.
     futexes: HashMap<u32, Futex>,
     want_syscall: bool,
     want_futex: bool,
-    /// Which system calls are wanted; empty: all.
+    /// The requested system calls; empty: all.
     syscalls: Vec<u32>,
-    /// CLOCK_REALTIME less CLOCK_MONOTONIC: timers of the former have instants of the former.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC: timers of the former have its instants.
     wall: i64,
 }
 
 #[derive(Debug)]
 struct Known {
     wants: Wants,
-    /// Recorded by name: its place among those.
+    /// For one recorded by name: its index among those.
     named: Option<TracepointId>,
-    /// Those that [`names_of`] lists for this kind, in that order.
+    /// The fields listed by [`names_of`] for this kind, in that order.
     fields: [Option<Field>; 4],
 }
 
-/// What a tracepoint's records become.
+/// The selection of a tracepoint's records.
 #[derive(Clone, Copy, Debug)]
 struct Wants {
     kind: u8,
@@ -77,7 +77,7 @@ impl Translator {
         }
     }
 
-    /// Adds a tracepoint; its number among the translator's.
+    /// Adds a tracepoint; returns its number in the translator.
     pub(crate) fn add(&mut self, tracepoint: &Tracepoint, format: &Format) -> usize {
         let mut fields = [None; 4];
         for (place, name) in fields.iter_mut().zip(names_of(tracepoint.kind)) {
@@ -89,7 +89,7 @@ impl Translator {
         self.tracepoints.len() - 1
     }
 
-    /// Adds a tracepoint that is recorded by name; its number among the translator's.
+    /// Adds a tracepoint recorded by name; returns its number in the translator.
     pub(crate) fn add_named(&mut self, name: &NamedTracepoint, format: &Format) -> usize {
         let wants = Wants { kind: layout::TRACEPOINT as u8, user: false };
         let named = TracepointId(self.formats.len() as u32);
@@ -99,18 +99,17 @@ impl Translator {
         self.tracepoints.len() - 1
     }
 
-    /// Those that are recorded by name.
     pub(crate) fn formats(&self) -> &[TracepointFormat] {
         &self.formats
     }
 
-    /// How much of its record must be known.
+    /// The number of bytes needed of its record.
     pub(crate) fn size(&self, tracepoint: usize) -> usize {
         let fields = self.tracepoints.get(tracepoint).map_or(&[][..], |known| &known.fields[..]);
         fields.iter().flatten().map(|field| field.offset + field.size).max().unwrap_or(0)
     }
 
-    /// The same, first of those that are recorded by name.
+    /// The same, preferring those recorded by name.
     pub(crate) fn of_record(&self, id: u16) -> Option<usize> {
         self.named_by_id.get(&id).copied().or_else(|| self.by_id(id))
     }
@@ -120,7 +119,7 @@ impl Translator {
         self.by_id.get(&id).copied()
     }
 
-    /// Appends what the record says, as ours; nothing where it is not wanted. Names go to `names`.
+    /// Appends the record in our format, unless it is not wanted. Names go to `names`.
     pub(crate) fn translate(
         &mut self,
         tracepoint: usize,
@@ -193,7 +192,7 @@ impl Translator {
     }
 }
 
-/// A task's name, of which the tracepoint says neither process nor scheduling.
+/// A task's name; the tracepoint has neither process nor scheduling.
 fn name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
     let mut name = layout::Name { process: 0, policy: u8::MAX, prio: 0, spare: 0, comm: [0; 16] };
     let length = comm.len().min(16);
@@ -212,13 +211,13 @@ fn name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&bytes);
 }
 
-/// Whether a futex has this value while it is a lock that somebody waits for: of glibc and of
-/// Rust's standard library, or of musl. A thread that is parked waits for others.
+/// Whether a futex has this value while it is a contended lock: of glibc and Rust's standard
+/// library, or of musl. A parked thread has another value.
 fn is_of_lock(value: u32) -> bool {
     value == 2 || (value >> 31 == 1 && value != u32::MAX)
 }
 
-/// Threads inside futex calls, of which more than there are threads cannot be.
+/// The maximum number of threads in futex calls: the maximum number of threads.
 const MOST_FUTEXES: usize = 1 << 22;
 
 #[cfg(target_arch = "x86_64")]
@@ -228,7 +227,7 @@ pub(crate) const NR_FUTEX: u32 = 240;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "arm")))]
 pub(crate) const NR_FUTEX: u32 = 98;
 
-/// The fields that a kind needs; `a|b` where versions differ.
+/// The fields that a kind needs; `a|b` if versions differ.
 fn names_of(kind: u8) -> &'static [&'static str] {
     match u64::from(kind) {
         layout::SWITCH => &["prev_prio", "prev_state", "next_pid", "next_prio"],
@@ -392,7 +391,7 @@ fn what<'a>(
 }
 
 /// `prev_state` of sched_switch is not the kernel's state but a report of it
-/// (`__trace_sched_switch_state`, include/trace/events/sched.h): one bit, above which stands one
+/// (`__trace_sched_switch_state`, include/trace/events/sched.h): one bit, and above all others one
 /// for "preempted".
 fn task_state(state: i64) -> TaskState {
     match state {
@@ -408,8 +407,8 @@ fn task_state(state: i64) -> TaskState {
     }
 }
 
-/// The record does not say on which clock a timer is. CLOCK_REALTIME is decades ahead of a
-/// machine's uptime.
+/// The record does not state the clock of a timer. CLOCK_REALTIME is decades ahead of a machine's
+/// uptime.
 fn monotonic(instant: i64, wall: i64) -> MonotonicNs {
     const YEAR: i64 = 365 * 86_400 * 1_000_000_000;
     MonotonicNs(if wall > 2 * YEAR && instant > wall - YEAR && instant != i64::MAX {

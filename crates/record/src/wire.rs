@@ -1,9 +1,8 @@
-//! The records on the wire: what the kernel side writes, what recordings hold, and what becomes of
-//! them.
+//! The records on the wire: written by the kernel side, stored in recordings, and decoded here.
 //!
-//! `bpf/wire.h` defines them; `build.rs` turns it into [`layout`]. Reading is pure and believes
-//! nothing: a record of an unknown kind, of the wrong size or cut off is an error with its place,
-//! and what follows a record of known length is still read.
+//! `bpf/wire.h` defines them; `build.rs` converts it to [`layout`]. Decoding is pure and trusts
+//! nothing: a record of unknown kind or wrong size, or a truncated one, is an error with its
+//! position, and the records after one of known length are still decoded.
 
 mod decode;
 mod encode;
@@ -20,5 +19,5 @@ pub mod layout {
     include!(concat!(env!("OUT_DIR"), "/wire_generated.rs"));
 }
 
-/// A record is a multiple of this.
+/// The size of a record is a multiple of this.
 pub const WORD: usize = 8;

@@ -1,5 +1,5 @@
-//! The answer of a run: verdict, the figure that decided it, what delayed it, what to do. Terminal,
-//! page, JSON and log show the same one.
+//! The answer of a run: the verdict, the figure that decided it, the causes of the delay and the
+//! remedies. Terminal, page, JSON and log show the same answer.
 
 use crate::format::{count, counted, micros, percent, plain};
 use crate::remedies::{self, Rules};
@@ -15,24 +15,24 @@ use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason, Timebase};
 use punctual_core::{CauseKind, Comparison, Fact, Finding, Metric, Names, Nanos, Severity};
 
-/// Causes that are named in a sentence.
+/// Causes named in a sentence.
 const CAUSES: usize = 4;
 const TO_DO: usize = 3;
-/// Remarks of the runs before it.
+/// Remarks on earlier runs.
 const REMARKS: usize = 2;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
-/// What explains the series that decided ([`deciding`]).
+/// Evidence that explains the deciding series ([`deciding`]).
 #[derive(Default)]
 pub struct Evidence {
-    /// Its late samples, where they can be explained.
+    /// Its late samples, if they can be explained.
     pub explained: Option<Explanations>,
-    /// Its longest sample, where the run was replayed.
+    /// Its longest sample, if the run was replayed.
     pub replayed: Option<ExactSample>,
 }
 
-/// The answer of a summary. `rules`: what `punctual check` found.
+/// The answer of a summary. `rules`: findings of `punctual check`.
 pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
     let explained = evidence.explained.as_ref();
     let deciding = deciding(summary);
@@ -52,7 +52,7 @@ pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
         to_do.extend(how_to_explain(summary, deciding.as_ref()).filter(|_| !is_explained));
     }
     to_do.truncate(TO_DO);
-    // Every instruction is more than events.
+    // A replay explains every instruction: it takes precedence over events.
     let by_instruction = evidence.replayed.as_ref().map(sentence::exact::delays);
     Answer {
         verdict: verdict(summary, deciding.as_ref()),
@@ -82,8 +82,8 @@ fn by_kernel(left_open: f64) -> String {
     format!("the division made in the kernel: recorded events leave {open} not attributed")
 }
 
-/// The delays that the source of an import states: of the series that decided, else of another
-/// one of the phase where nothing was required.
+/// The delays that the source of an import states: those of the deciding series, else of another
+/// series of the phase if nothing was required.
 fn stated(of: &Deciding<'_>) -> Option<Delays> {
     let own = |one: &&Delays| one.series.as_ref() == Some(&of.series.name);
     let all = &of.phase.delayed_by;
@@ -93,12 +93,12 @@ fn stated(of: &Deciding<'_>) -> Option<Delays> {
     }
 }
 
-/// That of a summary that has one, or the one that follows from the summary alone.
+/// The answer stored in the summary, or the one that follows from the summary alone.
 pub fn known(summary: &Summary) -> Answer {
     summary.answer.clone().unwrap_or_else(|| of(summary, &Evidence::default(), &Rules::default()))
 }
 
-/// `phase/series`, or the series alone where there is but one phase.
+/// `phase/series`, or only the series if there is a single phase.
 fn place(summary: &Summary, full: &str) -> String {
     let only = match summary.phases.as_slice() {
         [only] => full.strip_prefix(&only.name).and_then(|rest| rest.strip_prefix('/')),
@@ -170,7 +170,7 @@ fn verdict(summary: &Summary, deciding: Option<&Deciding<'_>>) -> String {
     plain(&format!("{cut_off}{text}{more}{remarks}"))
 }
 
-/// A stop that was asked for.
+/// A stop that was requested.
 fn stop(summary: &Summary, reason: &Reason) -> Option<String> {
     let Reason::StopAbove { series, latency, limit, seq } = reason else { return None };
     let above =
@@ -215,7 +215,7 @@ fn delay(blame: &Blame) -> Delay {
     Delay { cause, words, who: blame.who.clone(), share: blame.share }
 }
 
-/// What to do about the causes, those of the largest share first.
+/// Remedies for the causes, the largest share first.
 fn advices(delayed: &Delayed, evidence: &remedies::Evidence<'_>) -> Vec<String> {
     let text = |advice: remedies::Advice| {
         let fix = advice.rules.into_iter().find_map(|rule| Some((rule.id, rule.fix?)));
@@ -227,7 +227,7 @@ fn advices(delayed: &Delayed, evidence: &remedies::Evidence<'_>) -> Vec<String> 
     remedies::of(&delayed.causes, evidence).into_iter().map(text).collect()
 }
 
-/// The findings about the thread of the series that decided.
+/// The findings about the thread of the deciding series.
 fn findings_about<'s>(summary: &'s Summary, deciding: Option<&Deciding<'_>>) -> Vec<&'s Finding> {
     let Some(of) = deciding else { return Vec::new() };
     let subjects =
@@ -238,7 +238,7 @@ fn findings_about<'s>(summary: &'s Summary, deciding: Option<&Deciding<'_>>) -> 
     summary.findings.iter().filter(|found| subjects.contains(&found.subject)).collect()
 }
 
-/// Of a run that is no evidence: how to get one.
+/// How to get evidence from a run that provides none.
 fn for_evidence(summary: &Summary) -> Vec<String> {
     if !matches!(summary.verdict.word, Some(VerdictWord::Undecided | VerdictWord::Invalid)) {
         return Vec::new();
@@ -261,7 +261,7 @@ fn sentence(remedy: &str) -> String {
     format!("{first}{}{stop}", letters.as_str())
 }
 
-/// Where something is late and nothing shows why.
+/// Advice for late samples that nothing explains.
 fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<String> {
     let is_ours = |of: &&Deciding<'_>| of.series.usage != Fact::NotAsked && of.metric.is_time();
     let is_open = summary.verdict.word == Some(VerdictWord::NotMet);
@@ -278,7 +278,7 @@ fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<
     })
 }
 
-/// The figure as a sentence. `time` writes a time in ns with its unit.
+/// The figure as a sentence. `time` formats a time in ns with its unit.
 pub fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) -> String {
     let value = |value: f64| match figure.is_time {
         true => time(value),
@@ -300,7 +300,7 @@ pub fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) ->
     }
 }
 
-/// What delayed it as a sentence; empty where nothing is known.
+/// The causes of the delay as a sentence; empty if none is known.
 pub fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String {
     let mut parts: Vec<String> = delays.causes.iter().take(CAUSES).map(cause_words).collect();
     let rest: f64 = delays.causes.iter().skip(CAUSES).map(|cause| cause.share).sum();

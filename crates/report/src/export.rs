@@ -36,7 +36,7 @@ pub use systress::{
     Layout, file_name as systress_file_name, write_series as write_systress_series,
 };
 
-/// What a program says that cannot write Parquet.
+/// The error of a program built without Parquet.
 pub const WITHOUT_PARQUET: &str = "the feature `parquet` was left out when punctual was built, as \
                                    ./x demo and ./x build --board do; `./x build` makes the whole \
                                    program";
@@ -53,9 +53,9 @@ pub enum Format {
     CyclictestHistogram,
     /// A gnuplot script with its data.
     Gnuplot,
-    /// Every kept sample, one a row.
+    /// Every kept sample, one per row.
     Csv,
-    /// The figures, one series a row.
+    /// The figures, one series per row.
     CsvSummary,
     Hdr,
     /// Every kept sample in Apache Parquet.
@@ -89,7 +89,7 @@ impl Format {
         Format::Perfetto,
     ];
 
-    /// Its word on the command line and what it is in one line.
+    /// Its name on the command line and its description in one line.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Format::Systress => (
@@ -116,12 +116,12 @@ impl Format {
         }
     }
 
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub fn description(self) -> &'static str {
         self.words().1
     }
@@ -131,17 +131,17 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Whether it is no text, and nothing for a terminal.
+    /// Whether it is binary and must not go to a terminal.
     pub fn is_binary(self) -> bool {
         matches!(self, Format::Parquet | Format::Perfetto)
     }
 
-    /// Whether it is made of a recording ([`export_recording`]), not of statistics and samples.
+    /// Whether it is made from a recording ([`export_recording`]), not from statistics and samples.
     pub fn is_of_recording(self) -> bool {
         matches!(self, Format::Perfetto)
     }
 
-    /// Whether it is one file a series ([`export_files`]), where a directory can be written.
+    /// Whether it is one file per series ([`export_files`]) if a directory can be written.
     pub fn is_several_files(self) -> bool {
         matches!(self, Format::Systress | Format::SystressCsv)
     }
@@ -156,11 +156,11 @@ pub enum ExportError {
     /// A part of the bundle that the format needs cannot be read.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// The bundle does not hold what the format is made of.
+    /// The bundle does not hold the data that the format is made from.
     #[error("{format} cannot be written from this bundle: {why}")]
     Impossible {
         format: &'static str,
-        /// What is missing, and what to do.
+        /// What is missing, and how to get it.
         why: String,
     },
 }
@@ -196,7 +196,7 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
     Ok(())
 }
 
-/// Writes several bundles into one picture: only what draws can.
+/// Writes several bundles into one picture: only formats that draw support it.
 pub fn export_together(
     bundles: &[&Bundle],
     format: Format,
@@ -216,20 +216,20 @@ pub fn export_together(
     }
 }
 
-/// The recording of a bundle, for the formats that are made of one.
+/// The recording of a bundle, for formats that are made from one.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordingInput<'a> {
-    /// What was recorded and what was lost.
+    /// The extent and the losses of the recording.
     pub recorded: &'a Recorded,
-    /// What the numbers in its events are called.
+    /// The names of the numbers in its events.
     pub names: &'a Names,
-    /// The kernel's release, where it is known.
+    /// The kernel's release, if known.
     pub release: Option<&'a str>,
-    /// Whose time it is in.
+    /// The timebase of the recording.
     pub timebase: Timebase,
 }
 
-/// Writes a recording. Events come in the order of time and are not kept: memory does not grow with
+/// Writes a recording. Events come in time order and are not stored: memory use does not grow with
 /// their number.
 pub fn export_recording(
     input: RecordingInput<'_>,
@@ -247,7 +247,7 @@ pub fn export_recording(
     Ok(())
 }
 
-/// The files of a format that is one file a series, each with its name; none for other formats.
+/// The files of a format with one file per series, each with its name; empty for other formats.
 pub fn export_files(
     bundle: &Bundle,
     format: Format,
@@ -259,18 +259,17 @@ pub fn export_files(
     }
 }
 
-/// The name of a series outside its phase.
 fn full_name(phase: &str, series: &Series) -> String {
     format!("{phase}/{}", series.meta.name)
 }
 
-/// The error of a format made of events, where none were recorded.
+/// The error of a format made from events if none were recorded.
 fn no_recording(format: Format) -> ExportError {
     let why = "it holds no recording of events; `punctual trace` makes one".to_owned();
     ExportError::Impossible { format: format.name(), why }
 }
 
-/// The error of a format made of single samples, where none were kept.
+/// The error of a format made from single samples if none were kept.
 fn no_samples(bundle: &Bundle, format: Format) -> ExportError {
     let measured = bundle.series().any(|(_, series)| series.state.data.count() > 0);
     let because = match bundle.planned().ok().and_then(|planned| planned.keep_samples) {

@@ -1,17 +1,17 @@
-//! Figures for people: here, and nowhere before, nanoseconds become microseconds.
+//! Figures for people: nanoseconds become microseconds here, and nowhere earlier.
 
 use punctual_core::Nanos;
 
-/// Microseconds with as many digits as mean something: at least three significant ones, never finer
-/// than a nanosecond. `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.
+/// Microseconds with the digits that are significant: at least three, never finer than a
+/// nanosecond. `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.
 pub fn micros(latency: Nanos) -> String {
     micros_f64(latency.ns() as f64)
 }
 
-/// As [`micros`], of a mean or a deviation in ns.
+/// Like [`micros`], for a mean or a deviation in ns.
 pub fn micros_f64(ns: f64) -> String {
     let us = ns / 1e3;
-    // What rounds up to the next decade is written with that decade's digits: 9.996 as 10.0.
+    // A value that rounds up to the next decade gets that decade's digits: 9.996 becomes 10.0.
     match us.abs() {
         size if size < 0.9995 => format!("{us:.3}"),
         size if size < 9.995 => format!("{us:.2}"),
@@ -34,7 +34,7 @@ pub fn count(n: u64) -> String {
     text
 }
 
-/// A number of samples in few characters: `1,000`, `100 k`, `10 M`.
+/// A number of samples in short form: `1,000`, `100 k`, `10 M`.
 pub fn short_count(n: u64) -> String {
     match n {
         0..10_000 => count(n),
@@ -53,7 +53,7 @@ fn grouped_signed(n: i64) -> String {
     format!("{sign}{}", count(n.unsigned_abs()))
 }
 
-/// A share of 1 in percent: `2.3 %`; what is not 0 does not look like it: `< 0.1 %`.
+/// A share of 1 in percent: `2.3 %`; a value that is not 0 is never shown as 0: `< 0.1 %`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if !percent.is_finite() => "not a number".to_owned(),
@@ -104,7 +104,7 @@ pub fn span(span: Nanos) -> String {
     }
 }
 
-/// A span that is unknown to the digit: in whole seconds below a minute.
+/// An approximate span: in whole seconds below a minute.
 pub fn roughly(span: Nanos) -> String {
     match span.ns() / 1_000_000_000 {
         s @ 0..60 => format!("{s} s"),
@@ -112,13 +112,13 @@ pub fn roughly(span: Nanos) -> String {
     }
 }
 
-/// Of a digest, enough digits to distinguish runs.
+/// The first digits of a digest, enough to distinguish runs.
 pub fn short_digest(digest: &str) -> String {
     plain(digest).chars().take(12).collect()
 }
 
-/// A name from outside, safe on a terminal and on one line: control characters, and those that
-/// reorder or hide text (bidirectional controls, zero-width characters), are written as `\u{…}`.
+/// A foreign name, safe on a terminal and on one line: control characters, and those that reorder
+/// or hide text (bidirectional controls, zero-width characters), are written as `\u{…}`.
 pub fn plain(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
@@ -136,13 +136,12 @@ pub fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// [`plain`], at most `width` columns wide, with `…` (or `~` in ASCII) where something was left out
-/// at the end.
+/// [`plain`], at most `width` columns wide; `…` (`~` in ASCII) marks a cut at the end.
 pub fn clipped(name: &str, width: usize, ascii: bool) -> String {
     shortened(&plain(name), width, ascii)
 }
 
-/// A text that is fit to be shown already, cut at so many columns.
+/// Cuts a text that is already safe to show at `width` columns.
 pub fn shortened(name: &str, width: usize, ascii: bool) -> String {
     if width_of(name) <= width {
         return name.to_owned();

@@ -1,12 +1,12 @@
 //! `punctual report`: one HTML file that opens without network, on a desk, on a phone, on paper.
 //!
-//! The figures stand in tables that need no script, the histograms in a drawing that needs none
-//! either; a script makes plots of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what
-//! does not fit is made coarser, never left out of the figures, and the page reports it. Names,
-//! commands and files are hostile input: see docs/reference/report.md for how they are kept from
-//! becoming anything but text.
+//! Figures are tables and histograms are a drawing that need no script; a script replaces them by
+//! plots if it runs. The file has a size limit ([`SIZE_LIMIT`]): data that does not fit is made
+//! coarser, never removed from the figures, and the page reports it. Names, commands and files are
+//! hostile input: docs/reference/report.md describes how they are kept from becoming anything but
+//! text.
 //!
-//! Reading order: [`gather`] what there is, make the tables ([`figures`], [`warnings`],
+//! Reading order: [`gather`] the content, make the tables ([`figures`], [`warnings`],
 //! [`environment`], …) and the data for the script ([`embedded`]), put them together ([`page`]).
 
 mod account;
@@ -60,14 +60,14 @@ pub use tail::tails;
 pub use trend::trend;
 pub use tune::tune;
 
-/// No report is larger than this many bytes, so that it can go by mail.
+/// The largest report in bytes, small enough for mail.
 pub const SIZE_LIMIT: usize = 5_000_000;
-/// Series beyond this are counted and not shown: twelve bundles of 64 CPUs fit.
+/// Series beyond this number are counted but not shown: twelve bundles of 64 CPUs fit.
 const MAX_SERIES: usize = 1_000;
 
 /// Whether this build makes pages.
 pub const BUILT: bool = cfg!(feature = "pages");
-/// What a program says that makes none.
+/// The error of a build that makes no pages.
 pub const WITHOUT_PAGES: &str = "this punctual makes no HTML pages (it was built without the \
                                  feature `pages`, as ./x build --board does): copy the results \
                                  to a machine with the whole program (./x build) and make the \
@@ -78,26 +78,25 @@ pub const WITHOUT_PAGES: &str = "this punctual makes no HTML pages (it was built
 pub struct ReportInput<'a> {
     pub bundle: &'a Bundle,
     pub summary: &'a Summary,
-    /// What it is called among the others.
+    /// Its label among the other bundles.
     pub label: String,
-    /// The environment of the run (`environment.json`), where it was recorded.
+    /// The environment of the run (`environment.json`), if recorded.
     pub environment: Option<serde_json::Value>,
     /// The result of `punctual check` (`check.json`), if requested.
     pub check: Option<serde_json::Value>,
-    /// What its recording holds, where it has one.
+    /// A digest of its recording, if any.
     pub recording: Option<&'a recording::Digest>,
     /// The breakdown of its worst samples, if they can be explained.
     pub breakdown: Option<&'a breakdown::Breakdown>,
-    /// What a replay of it showed, where it was replayed (`exact.json`); one that cannot be read
-    /// is none.
+    /// The result of its replay (`exact.json`); `None` if it was not replayed or cannot be read.
     pub exact: Option<punctual_bundle::exact::ExactDocument>,
 }
 
 impl<'a> ReportInput<'a> {
-    /// What distinguishes it from others.
+    /// The properties that distinguish it from others.
     fn identity(&self) -> Identity {
         let directory = &self.bundle.directory;
-        // A label that was chosen stands in the place of the directory's name.
+        // A chosen label replaces the directory's name.
         let path = match directory.file_name().is_some_and(|name| *name == *self.label) {
             true => directory.display().to_string(),
             false => self.label.clone(),
@@ -106,8 +105,8 @@ impl<'a> ReportInput<'a> {
         Identity { path, kernel, machine: self.bundle.manifest.machine.clone(), phase: None }
     }
 
-    /// A bundle with its own documents, called by the name of its directory. A document that cannot
-    /// be read is shown as unavailable, with the reason.
+    /// A bundle with its own documents, labelled by its directory's name. A document that cannot be
+    /// read is shown as unavailable, with the reason.
     pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> ReportInput<'a> {
         let directory =
             bundle.directory.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -130,7 +129,7 @@ impl<'a> ReportInput<'a> {
     }
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
     /// This build makes no pages.
@@ -139,7 +138,7 @@ pub enum HtmlError {
     /// No bundle was given.
     #[error("a report needs at least one bundle")]
     NoBundle,
-    /// However coarse, it does not fit.
+    /// It does not fit even at the coarsest size.
     #[error("the report would have {bytes} bytes, more than {limit}: give fewer bundles at a time")]
     TooLarge { bytes: usize, limit: usize },
     /// A defect of this program: a template does not fit its data.
@@ -147,7 +146,7 @@ pub enum HtmlError {
     Render(String),
 }
 
-/// How much of everything goes into the page.
+/// Limits for the content of the page.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     bins: usize,
@@ -249,12 +248,12 @@ const SIZES: [Size; 7] = [
 ];
 
 /// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work
-/// is proportional to the number of samples that were kept.
+/// is proportional to the number of kept samples.
 pub fn report(inputs: &[ReportInput<'_>]) -> Result<String, HtmlError> {
     report_within(inputs, SIZE_LIMIT)
 }
 
-/// The same with another bound.
+/// Like [`report`], with another limit.
 pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String, HtmlError> {
     if !BUILT {
         return Err(HtmlError::LeftOut);

@@ -1,9 +1,9 @@
-//! What happened as pictures show it: spans, instants and values, each in its lane. Exports and the
-//! HTML report draw the same marks, so that a thing has one name and one place in every format.
+//! Events as pictures show them: spans, instants and values, each in its lane. Exports and the HTML
+//! report draw the same marks, so that a thing has one name and one place in every format.
 //!
-//! Who ran on a CPU is no mark: scheduling is drawn from its own events. Everything else is here. A
-//! span is given out when it ends, so marks come in the order of their ends. Where its beginning or
-//! its end is missing (lost, or outside of the recording), the mark shows it; it is never guessed.
+//! Scheduling of a CPU is no mark: it is drawn from its own events. Everything else is here. A span
+//! is emitted when it ends, so marks come in the order of their ends. If its beginning or its end
+//! is missing (lost, or outside of the recording), the mark shows it; it is never guessed.
 
 mod describe;
 mod label;
@@ -26,10 +26,10 @@ pub use wake::Wake;
 pub enum Shape {
     /// From its beginning to its end.
     Span(MonotonicNs, MonotonicNs),
-    /// Begun, and not ended when the recording ended.
+    /// Begun, and not ended by the end of the recording.
     Begun(MonotonicNs),
     Instant(MonotonicNs),
-    /// From this instant on the value is this.
+    /// The value from this instant on.
     Value(MonotonicNs, i64),
 }
 
@@ -39,22 +39,22 @@ pub enum Detail<'a> {
     Number(i64),
     Address(u64),
     Span(Nanos),
-    /// A text, from inside or outside.
+    /// A text, from punctual or from outside.
     Text(Cow<'a, str>),
 }
 
 pub type Details<'a> = Vec<(&'static str, Detail<'a>)>;
 
-/// What is drawn.
+/// A shape with its lane, name and details.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mark<'a> {
     pub lane: Lane,
-    /// What it is called; may hold any characters.
+    /// Its name; may hold any characters.
     pub name: Cow<'a, str>,
     pub shape: Shape,
-    /// What else is known of it.
+    /// Further details.
     pub details: Details<'a>,
-    /// For samples: what led to the wake-up.
+    /// For samples: the steps of the wake-up.
     pub wake: Option<Wake>,
     pub function: Option<FunctionId>,
 }
@@ -78,13 +78,13 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// The next event, in the order of time; its marks are appended to `out`.
+    /// Takes the next event, in time order; appends its marks to `out`.
     pub fn describe(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
         self.wakes.see(event);
         describe::describe(self, event, out);
     }
 
-    /// What is still open when the recording ends.
+    /// Appends the marks that are still open at the end of the recording.
     pub fn finish(mut self, out: &mut Vec<Mark<'a>>) {
         let mut lanes: Vec<(Lane, Vec<Open<'a>>)> = self.open.drain().collect();
         lanes.sort_by_key(|(lane, _)| *lane);

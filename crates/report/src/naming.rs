@@ -1,26 +1,26 @@
-//! What several bundles are called beside each other: by what differs between them.
+//! Names of several bundles beside each other, from the properties that differ between them.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-/// A name that says nothing about the run ends in when it began: `-20261103-141500`.
+/// A name without information about the run ends in the start time: `-20261103-141500`.
 const STAMP: [usize; 2] = [8, 6];
 
-/// What a bundle, or several runs of the same, can be named by.
+/// Properties that can name a bundle, or several runs of the same.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Identity {
     /// The directory, as it was given.
     pub path: String,
-    /// The release of its kernel, where that was recorded.
+    /// The release of its kernel, if recorded.
     pub kernel: Option<String>,
-    /// The machine, where that was recorded.
+    /// The machine, if recorded.
     pub machine: Option<String>,
-    /// The phase, where it is one that stands for the bundle.
+    /// The phase, if a single one represents the bundle.
     pub phase: Option<String>,
 }
 
 impl Identity {
-    /// Of several runs of one side: what they share.
+    /// The properties that several runs of one side share.
     pub fn together(runs: &[Identity]) -> Identity {
         let [first, rest @ ..] = runs else { return Identity::default() };
         let shared = |of: fn(&Identity) -> &Option<String>| {
@@ -43,8 +43,8 @@ impl Identity {
     }
 }
 
-/// A name for each, no two alike: their own names where these were chosen and differ; else kernel,
-/// machine or phase; else the parts of their paths that differ; the same bundle twice is numbered.
+/// A name for each, all different: their own names if these were chosen and differ; else kernel,
+/// machine or phase; else the parts of their paths that differ. The same bundle twice is numbered.
 pub fn distinct(all: &[Identity]) -> Vec<String> {
     let own: Vec<String> = all.iter().map(Identity::file_name).collect();
     if all.len() < 2 || (differ(&own) && !own.iter().any(|name| is_stamped(name))) {
@@ -64,8 +64,8 @@ pub fn distinct(all: &[Identity]) -> Vec<String> {
         .unwrap_or_else(|| numbered(&own))
 }
 
-/// Without the words at the end that all have, as long as something is left of each and they
-/// differ: of two Debian kernels `-amd64` distinguishes nothing.
+/// Strips shared trailing words while every name keeps some text and they differ: of two Debian
+/// kernels, `-amd64` distinguishes nothing.
 fn without_shared_end(names: Vec<String>) -> Vec<String> {
     let end = |name: &String| name.rsplit_once('-').map(|(_, end)| end.to_owned());
     let cut = |name: &String| name.rsplit_once('-').map(|(begin, _)| begin.to_owned());
@@ -85,7 +85,7 @@ fn differ(names: &[String]) -> bool {
     names.iter().collect::<HashSet<_>>().len() == names.len()
 }
 
-/// Whether it is the name that a command gives: it ends in a date and a time.
+/// Whether it is the default name of a command: it ends in a date and a time.
 fn is_stamped(name: &str) -> bool {
     let mut parts = name.rsplit('-');
     let [time, date] = [parts.next(), parts.next()];
@@ -103,7 +103,7 @@ fn parts(path: &str) -> Vec<String> {
     named.collect()
 }
 
-/// The ends of the paths without what all have in common: `6.1` and `6.1-rt` of `cells/6.1/r1` and
+/// The ends of the paths without their common parts: `6.1` and `6.1-rt` of `cells/6.1/r1` and
 /// `cells/6.1-rt/r1`.
 fn by_path(all: &[Identity]) -> Option<Vec<String>> {
     let mut all: Vec<Vec<String>> = all.iter().map(|of| parts(&of.path)).collect();
@@ -122,7 +122,7 @@ fn by_path(all: &[Identity]) -> Option<Vec<String>> {
     })
 }
 
-/// Numbers behind those that come twice.
+/// Appends numbers to duplicates.
 fn numbered(names: &[String]) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     for name in names {
@@ -133,8 +133,8 @@ fn numbered(names: &[String]) -> Vec<String> {
     seen
 }
 
-/// What the paths of several runs begin with: `before` of `before1 before2`, `cells/6.1` of
-/// `cells/6.1/r1 cells/6.1/r2`. One that would say nothing is the first one's.
+/// The common beginning of the paths of several runs: `before` of `before1 before2`, `cells/6.1` of
+/// `cells/6.1/r1 cells/6.1/r2`. The first path if the beginning is meaningless.
 fn common(runs: &[Identity]) -> String {
     let first = &runs[0].path;
     let shared = runs.iter().fold(first.chars().count(), |least, one| {
@@ -142,7 +142,7 @@ fn common(runs: &[Identity]) -> String {
         least.min(same.count())
     });
     let shared: String = first.chars().take(shared).collect();
-    // `cells/6.1/r` is cut in a name that numbers distinguish.
+    // `cells/6.1/r` is cut: numbers distinguish the runs.
     let (above, name) = shared.rsplit_once('/').unwrap_or(("", &shared));
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_. ".contains(c));
     match (above, name) {
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(distinct(&[on(a, "6.1-rt", "m"), on(b, "6.12-rt", "m")]), ["6.1", "6.12"]);
         let four = [on("r", "5", "m"), on("r", "5", "n"), on("r", "6", "m"), on("r", "6", "n")];
         assert_eq!(distinct(&four), ["5, m", "5, n", "6, m", "6, n"]);
-        // Nothing differs but when they began.
+        // Only the start times differ.
         assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1", "m")]), stamped);
     }
 

@@ -1,16 +1,17 @@
-//! Values of [`punctual_core::Notes`] as people read them, the same in terminal and HTML.
+//! Values of [`punctual_core::Notes`] as text, the same in terminal and HTML.
 
 use crate::format;
 use punctual_core::{Cell, Fact, Tolerance};
 
-/// A value with its unit. Whole numbers have no point, others as many digits as mean something.
+/// A value with its unit. Whole numbers have no point, others their significant digits.
 pub(crate) fn number(value: f64, unit: &str) -> String {
     let unit =
         if matches!(unit, "count" | "ratio" | "") { String::new() } else { format!(" {unit}") };
     format!("{}{unit}", plain_number(value))
 }
 
-/// Times from here on are in µs, as latencies are; shorter ones are costs of single operations.
+/// Times from here on are shown in µs, as latencies are; shorter ones are costs of single
+/// operations.
 const LONG_NS: f64 = 10_000.0;
 
 /// A figure of a measure, with its unit in words.
@@ -36,7 +37,7 @@ fn plain_number(value: f64) -> String {
     }
 }
 
-/// A cell of a table; its unit stands above.
+/// A table cell; the column heading has its unit.
 pub(crate) fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Nothing => String::new(),
@@ -45,7 +46,7 @@ pub(crate) fn cell(cell: &Cell) -> String {
     }
 }
 
-/// How far a count may be from a claim.
+/// The allowed difference between a count and a claim.
 pub(crate) fn allowed(tolerance: &Tolerance) -> String {
     if tolerance.is_exact() {
         return "allowed: no difference".to_owned();

@@ -1,7 +1,7 @@
 //! Figures as OpenMetrics text: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 //!
-//! Times are in seconds, as the specification wants them. Buckets are cumulative; their edges are
-//! met as exactly as the histogram is, within 0.1 %.
+//! Times are in seconds, as the specification requires. Buckets are cumulative; their edges are as
+//! exact as the histogram, within 0.1 %.
 
 mod trend;
 
@@ -14,13 +14,13 @@ pub use trend::trend;
 /// A label and its value.
 pub type Label<'a> = (&'a str, String);
 
-/// A text in the making.
+/// A text under construction.
 #[derive(Default)]
 pub struct Exposition {
     text: String,
 }
 
-/// What a family of metrics is.
+/// The type of a family of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Type {
     Counter,
@@ -72,7 +72,7 @@ impl Exposition {
         });
     }
 
-    /// Times that are counted up, in seconds: `name` ends in `_seconds`.
+    /// Cumulative times, in seconds: `name` ends in `_seconds`.
     pub fn time_counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
         self.family(name, Type::Counter, help, all, |text, name, labels, value| {
             sample(text, name, "_total", labels, &seconds(value.ns().into()));
@@ -86,8 +86,8 @@ impl Exposition {
         });
     }
 
-    /// The verdict, where it is known: the word that holds is 1, the others are 0. The exit code
-    /// shows what the word does not: that nothing was asked and yet something failed.
+    /// The verdict, if known: the metric of the word that holds is 1, the others are 0. The exit
+    /// code adds information: it shows a failure even if nothing was required.
     pub fn verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
         let words = VerdictWord::ALL.map(Some).into_iter().chain([None]);
         let is_it = words.map(|word| {
@@ -118,7 +118,7 @@ impl Exposition {
         });
     }
 
-    /// A family without samples is left out.
+    /// Writes a family; one without samples is omitted.
     fn family<V>(
         &mut self,
         name: &str,
@@ -149,14 +149,14 @@ fn histogram(text: &mut String, name: &str, labels: &[Label<'_>], data: &SeriesD
         let labels: Vec<Label<'_>> = labels.iter().cloned().chain([("le", edge)]).collect();
         sample(text, name, "_bucket", &labels, &count.to_string());
     };
-    // Of the histogram alone: one that is being filled has them all.
+    // The count comes from the histogram: while it is being filled, other counters may differ.
     let all = data.whole.len();
     for edge in EDGES {
         bucket(text, seconds(edge.into()), data.whole.count_between(0, edge as u64));
     }
     bucket(text, "+Inf".to_owned(), all);
     sample(text, name, "_count", labels, &all.to_string());
-    // A sum that can become smaller has no place in a histogram.
+    // OpenMetrics allows no `_sum` that can decrease.
     if data.min.is_none_or(|min| min.ns() >= 0) {
         sample(text, name, "_sum", labels, &seconds(data.sum));
     }
@@ -180,7 +180,7 @@ fn seconds(ns: i128) -> String {
     format!("{sign}{}.{fraction}", ns / SECOND)
 }
 
-/// As the format wants it, and without what a terminal would obey.
+/// Escaped for the format and for terminals.
 fn escaped(value: &str) -> String {
     let line = |line: &str| crate::format::plain(line).replace('\\', "\\\\").replace('"', "\\\"");
     value.split('\n').map(line).collect::<Vec<_>>().join("\\n")

@@ -1,4 +1,4 @@
-//! Published results beside those of a run, in the words that terminal and page share.
+//! Published results beside those of a run, in words that terminal and page share.
 
 use crate::format::{plain, span};
 use crate::notes::number;

@@ -1,5 +1,5 @@
-//! Remedies for a delay: of those for its cause the first one that the evidence bears
-//! ([`REMEDIES`]), else [`CauseKind::advice`]. Terminal, page and JSON have it from here.
+//! Remedies for a delay: the first remedy for its cause that the evidence supports ([`REMEDIES`]),
+//! else [`CauseKind::advice`]. Terminal, page and JSON use them.
 //!
 //! docs/reference/remedies.md is generated from the table; each row has a case in which it must
 //! appear, and one in which it must not (`remedies/tests.rs`).
@@ -18,13 +18,13 @@ use punctual_analyze::threads::Interrupt;
 use punctual_core::event::Recorded;
 use punctual_core::{CauseKind, Finding, Names};
 
-/// A cause of smaller share gets no remedy.
+/// A cause with a smaller share gets no remedy.
 const WORTH: f64 = 0.05;
-/// The recorders of punctual itself ([`Recorded::recorder`]); others are those of other tools.
+/// Recorders of punctual itself ([`Recorded::recorder`]); all others belong to other tools.
 const OWN: [&str; 2] = ["BPF (", "tracefs"];
 const WITH_TYPES: &str = "BPF (BTF";
 
-/// Facts beside the cause that remedies depend on.
+/// Facts that remedies depend on, besides the cause.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
     pub names: &'a Names,
@@ -37,7 +37,7 @@ pub struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Of explained samples.
+    /// The evidence of explained samples.
     pub fn of(all: &'a Explanations, rules: &'a Rules) -> Evidence<'a> {
         let is_partial = all.series.iter().any(|series| series.partial > 0);
         let (names, recorded) = (&all.names, Some(&all.recorded));
@@ -48,7 +48,7 @@ impl<'a> Evidence<'a> {
 /// A remedy that fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advice {
-    /// Which of the blamed causes it is about.
+    /// The index of the blamed cause.
     pub place: usize,
     /// Escaped for output.
     pub text: String,
@@ -56,8 +56,8 @@ pub struct Advice {
     pub rules: Vec<Matching>,
 }
 
-/// Remedies for these causes, in their order; one that is the same for several is given once. That
-/// for time which was not attributed comes last.
+/// Remedies for these causes, in their order; equal remedies are given once. The remedy for
+/// unattributed time comes last.
 pub fn of(blamed: &[Blame], evidence: &Evidence<'_>) -> Vec<Advice> {
     let worth = blamed.iter().enumerate().filter(|(_, blame)| blame.share >= WORTH);
     let mut worth: Vec<(usize, About<'_>)> = worth
@@ -81,7 +81,7 @@ pub fn of(blamed: &[Blame], evidence: &Evidence<'_>) -> Vec<Advice> {
     all
 }
 
-/// A delay with everything that its remedies depend on.
+/// A delay with all facts that its remedies depend on.
 pub struct About<'a> {
     kind: CauseKind,
     blame: &'a Blame,
@@ -89,8 +89,8 @@ pub struct About<'a> {
 }
 
 impl About<'_> {
-    /// The first that fits, and its rules; none where the general one would be about evidence that
-    /// is not there.
+    /// The first remedy that fits, with its rules; `None` if the general one would refer to missing
+    /// evidence.
     fn remedy(&self) -> Option<(String, &'static [&'static str])> {
         let (text, rules) = match self.fitting() {
             Some(one) => (one.text, one.rules),
@@ -124,7 +124,7 @@ impl About<'_> {
         self.who().is_some_and(|who| names.iter().any(|name| who.starts_with(name)))
     }
 
-    /// Whether it is one of the CPU's own vectors whose name begins so.
+    /// Whether it is one of the CPU's own vectors whose name has one of these prefixes.
     fn is_vector(&self, names: &[&str]) -> bool {
         let Some(Cause::Interrupt(Interrupt::Vector(vector))) = self.cause() else { return false };
         let own = self.evidence.names.vector(vector);
@@ -140,7 +140,7 @@ impl About<'_> {
         matches!(self.cause(), Some(Cause::Throttled { budget, .. }) if budget == of)
     }
 
-    /// Whether only the kind of throttling is open, and the thread's rank is this one.
+    /// Whether only the kind of throttling is unknown, and the thread has this rank.
     fn is_throttled_by_rank(&self, rank: u32) -> bool {
         self.cause().is_none() && self.blame.rank == Some(rank)
     }
@@ -184,7 +184,7 @@ impl About<'_> {
         self.is_recorded_here() && self.evidence.recorded.is_some_and(without)
     }
 
-    /// Whether a trace of another tool lacks events that show causes.
+    /// Whether a trace of another tool lacks event groups that show causes.
     fn lacks_groups(&self) -> bool {
         let lacks = |recorded: &Recorded| GROUPS.iter().any(|group| !recorded.covers(*group));
         !self.is_recorded_here() && self.evidence.recorded.is_some_and(lacks)

@@ -1,4 +1,4 @@
-//! What follows from figures, in plain sentences: the same in terminal, page and pipeline.
+//! Conclusions from figures, in plain sentences: the same in terminal, page and pipeline.
 
 mod comparison;
 mod comparison_answer;
@@ -15,10 +15,10 @@ pub use comparison_answer::{answer_of, factor};
 use crate::format::micros_f64;
 use punctual_bundle::summary::GapSummary;
 
-/// Gaps that are shown; the rest is counted.
+/// Gaps that are shown; the rest are counted.
 const GAPS: usize = 4;
 
-/// When nothing was measured, of a run that was cut off and continued.
+/// The periods without measurement of a run that was interrupted and continued.
 pub fn gaps(gaps: &[GapSummary]) -> Vec<String> {
     let instant = |at: jiff::Timestamp| at.strftime("%Y-%m-%d %H:%M:%S UTC");
     let one = |gap: &GapSummary| {
@@ -36,7 +36,7 @@ pub fn gaps(gaps: &[GapSummary]) -> Vec<String> {
     all
 }
 
-/// A duration in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
+/// A duration with two digits: `45 s`, `70 min`, `5 h`, `12 d`.
 pub fn spoken(ns: f64) -> String {
     let s = ns / 1e9;
     let round = |value: f64| {
@@ -52,7 +52,7 @@ pub fn spoken(ns: f64) -> String {
     }
 }
 
-/// A range without its sign: `34–41 µs`, one figure where both ends are written alike.
+/// A range without its sign: `34–41 µs`; a single figure if both ends are formatted alike.
 pub fn range(low: f64, high: f64) -> String {
     let (low, high) =
         if low.abs() <= high.abs() { (low.abs(), high.abs()) } else { (high.abs(), low.abs()) };

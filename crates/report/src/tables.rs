@@ -1,8 +1,7 @@
-//! Tables, each built once from what is known: headings with what they mean, and typed cells.
+//! Tables, each built once: headings with their explanations, and typed cells.
 //!
-//! How a cell is written is for who draws the table: the terminal (`terminal/table.rs`), the page
-//! (`html/table.rs`). Texts in cells are as they came; whoever draws them makes them
-//! harmless.
+//! The renderer formats the cells: the terminal (`terminal/table.rs`), the page (`html/table.rs`).
+//! Texts in cells are unescaped; renderers escape them.
 
 pub mod account;
 pub mod calibration;
@@ -32,18 +31,18 @@ pub use column::{Column, Face};
 
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows, without its unit: that is the renderer's.
+    /// Its subject, without the unit, which the renderer adds.
     pub title: String,
     pub columns: Vec<Column>,
     /// The rows; the first cell of each is its header.
     pub rows: Vec<Vec<Cell>>,
-    /// What must be known to read it.
+    /// Explanations needed to read it.
     pub remarks: Vec<Remark>,
     /// Rows beyond this are only counted.
     pub shown: Shown,
     /// Whether the reader of a page may sort it.
     pub sortable: bool,
-    /// What [`Cell::beside`] is.
+    /// The meaning of [`Cell::beside`].
     pub beside: &'static str,
 }
 
@@ -52,7 +51,7 @@ pub struct Table {
 pub struct Remark {
     pub text: String,
     pub tone: Tone,
-    /// The one that has it, where the other shows the same in cells.
+    /// The only face that shows it, if the other shows the same in cells.
     pub only: Option<Face>,
 }
 
@@ -91,7 +90,7 @@ impl Table {
     pub fn remark_in(&mut self, face: Face, tone: Tone, text: impl Into<String>) {
         self.remarks.push(Remark { text: text.into(), tone, only: Some(face) });
     }
-    /// Itself, unless it has no row.
+    /// The table, unless it has no rows.
     pub fn unless_empty(self) -> Option<Table> {
         (!self.rows.is_empty()).then_some(self)
     }
@@ -100,8 +99,8 @@ impl Table {
         let is_time = |value: &Value| matches!(value, Value::Time(_) | Value::Interval(..));
         self.rows.iter().flatten().any(|cell| is_time(&cell.value))
     }
-    /// What one face shows of it, and how many rows it has beyond those. A dispensable column in
-    /// which no row says anything is not shown.
+    /// The columns and rows that one face shows, and the number of remaining rows. A dispensable
+    /// column without content is not shown.
     pub fn of(&self, face: Face) -> (Vec<&Column>, Vec<Vec<&Cell>>, usize) {
         let says = |k: usize| self.rows.iter().any(|row| row.get(k).is_some_and(Cell::says));
         let is_kept = |k: &usize| {
@@ -118,7 +117,7 @@ impl Table {
         let columns = kept.iter().map(|k| &self.columns[*k]).collect();
         (columns, rows.collect(), self.rows.len().saturating_sub(most))
     }
-    /// Its sentences in one face.
+    /// Its remarks for one face.
     pub fn remarks_of(&self, face: Face) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(move |remark| remark.only.is_none_or(|only| only == face))
     }

@@ -1,5 +1,5 @@
-//! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines
-//! of a run on a pipe.
+//! Text for the terminal: the summary of a run, the results of checks, the plain lines of a run on
+//! a pipe.
 
 mod answer;
 mod brief;
@@ -67,23 +67,23 @@ use punctual_core::Fact;
 /// How to show a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShowOptions {
-    /// Columns of the terminal; where there is none, those at which sentences wrap.
+    /// Columns of the terminal; without one, the columns at which sentences wrap.
     pub width: usize,
-    /// Whether it goes to a pipe or a file: they have no width, and no column is hidden and no text
-    /// cut for it.
+    /// Whether it goes to a pipe or a file: these have no width, so no column is hidden and no text
+    /// is cut.
     pub whole: bool,
-    /// Whether to colour (the caller honours NO_COLOR and what is not a terminal).
+    /// Whether to use colour (the caller honours NO_COLOR and output that is not a terminal).
     pub color: bool,
     /// Whether only ASCII can be shown.
     pub ascii: bool,
     pub unit: Unit,
-    /// Whose time they are in: where it is not the system's own, the unit names it, and a line
-    /// below each section.
+    /// The timebase of the figures: unless it is the system's own, the unit names it, and so does a
+    /// line below each section.
     pub timebase: Timebase,
 }
 
 impl ShowOptions {
-    /// The same for figures in this time.
+    /// The same options for figures in this timebase.
     pub fn in_time(self, timebase: Timebase) -> ShowOptions {
         ShowOptions { timebase, ..self }
     }
@@ -92,7 +92,7 @@ impl ShowOptions {
 /// The unit in which latencies are shown, stated once in each table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unit {
-    /// µs, with the digits that mean something.
+    /// µs, with significant digits.
     #[default]
     Micros,
     /// ns.
@@ -113,8 +113,8 @@ impl Default for ShowOptions {
 }
 
 /// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts,
-/// findings with their remedies, and the worst samples. `phases` are those that the summary is of
-/// (`punctual_analyze::views`); without them, shapes are left out.
+/// findings with their remedies, and the worst samples. `phases` are those of the summary
+/// (`punctual_analyze::views`); without them, shapes are omitted.
 pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut out = paint::Page::new(options);
@@ -151,7 +151,7 @@ fn write_calibration(out: &mut paint::Page, calibration: &Fact<Calibration>) {
     }
 }
 
-/// What recording does to what is measured; empty where nothing was recorded.
+/// The effect of recording on the measurement; empty if nothing was recorded.
 pub fn calibration(calibration: &Fact<Calibration>, options: &ShowOptions) -> String {
     let mut out = paint::Page::new(options);
     write_calibration(&mut out, calibration);
@@ -169,7 +169,7 @@ fn requirements(out: &mut paint::Page, summary: &Summary) {
     }
 }
 
-/// Published results beside those of these runs, and nothing else.
+/// Only published results, beside those of these runs.
 pub fn published(summaries: &[Summary], options: &ShowOptions) -> String {
     let mut out = paint::Page::new(options);
     for summary in summaries {

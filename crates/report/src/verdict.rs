@@ -10,11 +10,11 @@ use punctual_bundle::verdict::{FailedPart, LeftOut, LeftOutKind, Unbegun};
 use punctual_bundle::{Exit, HowEnded, ProgramEnd, Reason, Verdict};
 use punctual_core::Nanos;
 
-/// Names in a sentence; the rest is counted.
+/// Names in a sentence; the rest are counted.
 const NAMES: usize = 4;
 
-/// How it is to be looked at. It is good exactly where something was asked, all of it is met and
-/// nothing failed: where the exit code is 0.
+/// The tone of a verdict. It is good exactly if something was required, all of it is met and
+/// nothing failed: the exit code is 0.
 pub fn tone_of(verdict: &Verdict) -> Tone {
     match (verdict.exit(), verdict.word) {
         (Exit::Done, Some(VerdictWord::Met)) => Tone::Good,
@@ -24,7 +24,7 @@ pub fn tone_of(verdict: &Verdict) -> Tone {
     }
 }
 
-/// What stands against *met*, or fails the run.
+/// A reason that prevents *met*, or fails the run.
 pub fn of_reason(reason: &Reason) -> String {
     let with = |why: &Option<String>| why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     match reason {
@@ -112,7 +112,7 @@ fn of_end(end: &ProgramEnd) -> String {
     format!("the program {} {how} after {}{asked}{memory}", end.program, end.ran.readable())
 }
 
-/// Of which more there was than is kept.
+/// Text for reasons that were dropped because there were too many.
 fn of_left_out(left_out: &LeftOut) -> String {
     let what = match left_out.what {
         LeftOutKind::Threads => "threads",
@@ -146,8 +146,8 @@ fn words(verdict: VerdictWord) -> &'static str {
     crate::tables::verdict_words(verdict).1
 }
 
-/// The reasons that no table of requirements shows: those about requirements whose series can no
-/// longer be read are among them.
+/// The reasons that no table of requirements shows, including those about requirements whose series
+/// can no longer be read.
 pub fn beside_requirements(summary: &Summary) -> impl Iterator<Item = &Reason> {
     let of_baseline = summary.verdict.remarks();
     let not_judged = of_baseline.filter(|reason| matches!(reason, Reason::FewRuns { .. }));

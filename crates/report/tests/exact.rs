@@ -15,7 +15,7 @@ fn bundle(name: &str) -> Bundle {
     Bundle::open(&bundles.join(name)).expect("a bundle")
 }
 
-/// One late sample beside an ordinary one; a kernel with names that nobody should trust.
+/// One late sample beside an ordinary one; a kernel with hostile names.
 fn document() -> ExactDocument {
     let call = |function: &str, context: &str, depth: u32, begin: u64, end: u64| {
         json!({
@@ -216,12 +216,12 @@ fn on_the_page_with_its_drawing() {
     let section = section.split("</section>").next().expect("its end");
     assert!(section.contains("free_pcppages_bulk") && section.contains("<rect"), "{section}");
     assert!(section.contains("page_alloc.c:1123 1,400"), "{section}");
-    // Both tables of the difference, with a function that is on one way alone.
+    // Both tables of the difference, with a function that is on only one path.
     assert!(section.contains("difference to 6.12") && section.contains("-1,300"), "{section}");
     assert!(!section.contains("<script>") && !section.contains("</b>"), "{section}");
 }
 
-/// A search whose kernels ended in three ways, one of them twice.
+/// A search whose kernels failed in three ways, one of them twice.
 fn search() -> HuntDocument {
     let failure = |what: &str, why: &str, trials: u64, trial: u64| {
         json!({
@@ -262,7 +262,7 @@ fn failures_of_a_search_in_terminal_page_and_junit() {
     assert!(page.contains("failed-01-panic.toml"), "{page}");
 }
 
-/// A search whose second trial of the survey was beaten by one that made its input smaller.
+/// A search in which a minimisation step beats the second trial of the survey.
 fn found() -> HuntDocument {
     let trial = |number: u64, stage: &str, longest: u64| {
         json!({

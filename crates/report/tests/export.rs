@@ -1,5 +1,4 @@
-//! Every export of every fixture bundle, read back by readers that are not punctual's wherever
-//! there are any.
+//! Every export of every fixture bundle, read back by independent readers if there are any.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
@@ -45,7 +44,7 @@ fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(bool, String)
     };
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
-    // Beside reading: a program may answer before it has read everything.
+    // In a thread: a program may answer before it has read all input.
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
     let _ = writer.join().unwrap();
@@ -90,7 +89,7 @@ fn formats_are_found_by_their_names() {
     assert_eq!(Format::from_name("excel"), None);
 }
 
-/// The rows and the last line of a file of systress.
+/// The rows and the last line of a systress file.
 fn read_systress(text: &str, between: char) -> (BTreeMap<u64, u64>, Vec<String>) {
     let row = |line: &str| {
         let (us, count) = line.split_once(between).unwrap();
@@ -166,8 +165,8 @@ fn the_stream_of_systress_is_one_data_set_a_series_for_gnuplot() {
     }
 }
 
-/// What of a series survives in cyclictest's formats: bins below `end`, all beyond, count, smallest
-/// and largest in whole µs.
+/// The data of a series that cyclictest's formats preserve: bins below `end`, overflows, count,
+/// minimum and maximum in whole µs.
 fn essence(series: &Series, end: i64) -> (BTreeMap<i64, u64>, u64, u64, i64, i64) {
     let data = &series.state.data;
     let mut bins: BTreeMap<i64, u64> = data
@@ -229,7 +228,7 @@ fn python_reads_every_json_and_xml() {
         {
             let stated: usize =
                 open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
-            // And one for whatever else stands against the verdict.
+            // And one for each other reason against the verdict.
             let summary = punctual_analyze::summarize(&open(name));
             let is_other = |reason: &&Reason| !matches!(reason, Reason::Requirement { .. });
             let stated = stated + summary.verdict.against().filter(is_other).count();
@@ -413,7 +412,7 @@ fn verdicts_for_ci() {
     );
 }
 
-/// Every status, figures with their unit, and no name from outside that is no name there.
+/// Every status, figures with their unit, and no foreign name that is not a valid name.
 #[test]
 fn a_submission_to_kcidb_holds_every_verdict() {
     let read = |name: &str| -> serde_json::Value {
@@ -466,7 +465,7 @@ fn a_submission_to_kcidb_holds_every_verdict() {
     }
 }
 
-/// KCIDB's own schema, where its library is installed.
+/// KCIDB's own schema, if its library is installed.
 #[test]
 fn kcidb_takes_every_submission() {
     let found = run("python3", &["-c", "import kcidb_io"], b"");

@@ -1,5 +1,5 @@
-//! docs/reference/fleet.md and docs/where-it-runs.md state what was tried: the queries are answered
-//! by DuckDB as they are printed, and each row of the table names a test that is there.
+//! docs/reference/fleet.md and docs/where-it-runs.md are tested: DuckDB answers the printed
+//! queries, and each row of the table names an existing test.
 
 use punctual_bundle::Bundle;
 use punctual_report::export::{Format, export};
@@ -74,7 +74,7 @@ fn duckdb_answers_the_queries_as_printed() {
         let counted: u64 = of_machine.filter_map(|row| row["samples"].as_u64()).sum();
         assert_eq!(counted, samples[number].len() as u64);
     }
-    // The second machine's bundle is the one with losses.
+    // The second machine's bundle has losses.
     assert_eq!(answers[3][0]["machine"], "two");
     assert!(answers[3][0]["missing"].as_i64().is_some_and(|missing| missing > 0), "{}", answers[3]);
 }

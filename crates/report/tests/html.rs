@@ -1,5 +1,5 @@
-//! The HTML report of every fixture bundle and of hostile ones: sound, complete in itself, within
-//! its bound.
+//! The HTML report of every fixture bundle and of hostile ones: well-formed, self-contained, within
+//! its size limit.
 
 use crate::support::synthetic::{Load, Recipe, write};
 use crate::support::{fixtures, hostile_bundle, hostile_names, page_of};
@@ -11,7 +11,7 @@ fn select(page: &Html, what: &str) -> Vec<String> {
     page.select(&Selector::parse(what).unwrap()).map(|e| e.text().collect::<String>()).collect()
 }
 
-/// What must hold of every page, whatever is in it.
+/// Checks the properties of every page, whatever its content.
 fn assert_sound(text: &str) -> Html {
     assert!(text.len() < SIZE_LIMIT, "{} bytes", text.len());
     let page = Html::parse_document(text);
@@ -301,8 +301,8 @@ fn a_link_in_a_bundle_leads_nowhere() {
     assert!(text.contains("Not shown: a symbolic link is on its way"));
 }
 
-/// On a phone each row of such a table is a card, whose figures carry their headings: beside a long
-/// last column rows would be tall and empty.
+/// On a phone each row of such a table is a card whose figures carry their headings: beside a long
+/// last column, rows would be tall and empty.
 #[test]
 fn what_was_published_carries_its_headings_for_narrow_screens() {
     let directory = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::{ReportInput, report};
 use scraper::{Html, Selector};
 
-/// A thread that a hog's system call kept from running, the hog being called so.
+/// A thread that a hog's system call kept from running; `hog` is the hog's name.
 fn explanations(hog: &str) -> Explanations {
     let mut names = recording::names();
     names.tasks.entry(HOG).or_default().comm = hog.to_owned();

@@ -1,5 +1,5 @@
-//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs,
-//! nothing is requested.
+//! The report in a headless browser: plots are drawn, nothing fails, no hostile text runs, no
+//! request is made.
 
 use crate::browser::{Bait, assert_drawn, open};
 use crate::support::synthetic::{Load, Recipe, write};
@@ -54,7 +54,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     bait.assert_untouched(&seen);
 }
 
-/// Where the time went: a plot of its own, whose legend turns causes on and off.
+/// The histogram by cause is a plot of its own, whose legend toggles causes.
 #[test]
 fn the_histogram_by_cause_is_drawn() {
     let directory = tempfile::tempdir().unwrap();
@@ -83,15 +83,15 @@ fn the_histogram_by_cause_is_drawn() {
     assert!(seen.document.contains("p99.9 – max"), "the bands are in a table");
 }
 
-/// Windows lie on whole seconds of the clock: the first begins before its phase, and a phase may be
-/// shorter than one. Its plot begins with the phase, ends with it, and has a line.
+/// Windows begin at whole seconds of the clock: the first begins before its phase, and a phase may
+/// be shorter than one. Its plot begins and ends with the phase, and has a line.
 #[test]
 fn the_plot_over_time_of_a_short_phase_has_a_line_within_it() {
     let directory = tempfile::tempdir().unwrap();
     let phases = vec![("short".into(), Load::Idle)];
     let recipe = Recipe { cpus: 1, samples: 600, keep: 0, phases, ..Recipe::default() };
     write(&directory.path().join("b"), &recipe);
-    // As a phase that began 0.2 s after a whole second.
+    // A phase that began 0.2 s after a whole second.
     let path = directory.path().join("b/phases/000/phase.json");
     let mut phase: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

@@ -1,6 +1,5 @@
-//! The page of a lab in a real browser without head: every curve is drawn, the legend switches one
-//! off, the heat map leads to the figures, it opens beside a server that hears nothing, and hostile
-//! names stay text.
+//! The page of a lab in a headless browser: every curve is drawn, the legend toggles curves, the
+//! heat map links to the figures, a server sees no request, and hostile names stay text.
 
 use crate::browser::{Bait, assert_drawn, driven, open};
 use crate::support::hostile_names;
@@ -16,7 +15,7 @@ use punctual_report::{html, terminal};
 use scraper::{Html, Selector};
 use std::path::Path;
 
-/// A lab of one axis with these values, of two series each, and its bundles.
+/// A lab with one axis of these values, two series each, and its bundles.
 fn lab(
     directory: &Path,
     name: &str,
@@ -131,8 +130,8 @@ fn every_curve_is_drawn() {
     assert_drawn(&seen, 2);
     let document = Html::parse_document(&seen.document);
     let count = |selector: &str| document.select(&Selector::parse(selector).unwrap()).count();
-    // Two series: the first is chosen, so its three cells are on, in two legends, and the other's
-    // are off.
+    // Two series: the first is selected, so its three cells are on in two legends, and those of the
+    // other are off.
     for legend in ["#histogram-legend", "#percentiles-legend"] {
         let pressed = |state: &str| count(&format!("{legend} [aria-pressed={state}]"));
         assert_eq!((pressed("true"), pressed("false")), (3, 3), "{legend}");
@@ -193,7 +192,7 @@ fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
     let sentence = |what: &str| assert!(root.contains(what), "{what}: {root}");
     sentence("data-pressed=\"3,2,3\"");
     sentence("data-drawn=\"true,true\"");
-    // Worst case, p99, median and minimum of three cells and two series.
+    // Maximum, p99, median and minimum of three cells and two series.
     sentence("data-heat=\"24\"");
     sentence("data-astray=\"0\"");
     sentence("data-led=\"#figures-0 true\"");
@@ -215,7 +214,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     bait.assert_untouched(&seen);
 }
 
-/// Whoever cuts one table or one plot out of the page still sees whose time it is in, in two words.
+/// A table or plot copied out of the page still shows its timebase, in two words.
 #[test]
 fn virtual_time_is_marked_at_every_table_and_plot() {
     let directory = tempfile::tempdir().unwrap();

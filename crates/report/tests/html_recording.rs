@@ -1,5 +1,5 @@
-//! The report on a bundle with a recording, in a real browser: tables, timeline, zooming; nothing
-//! hostile becomes markup.
+//! The report on a bundle with a recording, in a headless browser: tables, timeline, zooming;
+//! hostile text never becomes markup.
 
 use crate::browser::{Bait, Seen, assert_drawn, open};
 use crate::recording;
@@ -23,12 +23,12 @@ fn page(bundle: &Bundle, all: &Recording, requests: Vec<Request>) -> String {
         .unwrap()
 }
 
-/// Of a recorder alone: no series.
+/// A bundle with only a recording: no series.
 fn recording_only(directory: &Path) -> Bundle {
     write(&directory.join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() })
 }
 
-/// Opens the page with another script, which the page's own policy would not let run.
+/// Opens the page with another script, which the page's own policy would block.
 fn open_with(page: &str, script: &str, directory: &Path) -> Option<Seen> {
     let (before, policy) = page.split_once("<meta http-equiv=\"Content-Security-Policy\"").unwrap();
     let (_, after) = policy.split_once('>').unwrap();
@@ -37,13 +37,13 @@ fn open_with(page: &str, script: &str, directory: &Path) -> Option<Seen> {
     open(&page, directory)
 }
 
-/// Uses the timeline as a reader does; writes what is in view after each step into the document.
+/// Uses the timeline like a reader; writes the visible content after each step into the document.
 const USE: &str = r#"
 setTimeout(() => {
   const svg = document.querySelector("svg.picture"), box = svg.getBoundingClientRect();
   const root = document.documentElement.dataset;
-  // What is drawn after a step follows with the browser's next frame, which a test cannot wait for:
-  // the first drawing is there.
+  // A redraw after a step follows with the browser's next frame, which a test cannot await: only
+  // the first drawing is checked.
   root.wakes = svg.querySelectorAll(".wake").length;
   root.words = svg.textContent;
   const item = svg.querySelector(".item").getBoundingClientRect();
@@ -134,7 +134,7 @@ fn violated_limits_come_first() {
     );
 }
 
-/// A switch away from a thread that sleeps, while nothing is known to be lost then.
+/// A switch away from a sleeping thread, without known losses at that time.
 #[test]
 fn contradictions_are_a_doubt_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
@@ -187,7 +187,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     bait.assert_untouched(&seen);
 }
 
-/// A second at a million events: pictures stay within their bound, and report what they omit.
+/// A second with a million events: pictures stay within their limit and report omissions.
 #[test]
 fn much_is_shown_coarsely() {
     let directory = tempfile::tempdir().unwrap();

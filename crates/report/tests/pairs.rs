@@ -1,4 +1,4 @@
-//! What a person sees of intervals and of occupancy.
+//! The output for intervals and occupancy.
 
 use punctual_bundle::intervals::*;
 use punctual_bundle::summary::VerdictWord;

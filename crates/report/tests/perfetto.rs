@@ -47,8 +47,8 @@ fn cell(cell: &Option<String>) -> &str {
     cell.as_deref().unwrap_or("null")
 }
 
-/// The states of threads by the plainest of ways: the letters that sched_switch prints, `R` from
-/// waking or preemption on.
+/// The states of threads computed in the simplest way: the letters that sched_switch prints, `R`
+/// from waking or preemption on.
 fn states(all: &Recording) -> Vec<[String; 4]> {
     let mut spans = Vec::new();
     let mut now: BTreeMap<Tid, (&str, MonotonicNs)> = BTreeMap::new();
@@ -161,7 +161,7 @@ fn perfetto_reads_what_was_recorded() {
     assert!(all.names.tasks.contains_key(&CONTROL));
 }
 
-/// A call of a softirq on an interrupt on a task, each on its own track, in ns from the release.
+/// A call in a softirq on an interrupt on a task, each on its own track, in ns from the release.
 #[test]
 fn perfetto_reads_the_calls_of_exact_samples() {
     let call = |function: &str, context: &str, depth: u32, begin: u64, end: u64| {
@@ -209,7 +209,7 @@ fn perfetto_reads_the_calls_of_exact_samples() {
     assert!(answers[1].is_empty(), "{:?}", answers[1]);
 }
 
-/// Every text is hostile, threads have no names, instants are impossible: the trace is a trace, and
+/// All texts are hostile, threads have no names, instants are impossible: the trace is valid, and
 /// the texts are only texts.
 #[test]
 fn hostile_recordings_are_only_text() {
@@ -241,7 +241,7 @@ fn hostile_recordings_are_only_text() {
     assert_ne!(cell(&answers[1][0][0]), "0");
 }
 
-/// Whoever looks at any part of the trace sees whose time it is in.
+/// Any part of the trace shows its timebase.
 #[test]
 fn virtual_time_is_marked_over_the_whole_trace() {
     let all = recording::recording(1);

@@ -1,4 +1,4 @@
-//! Exports and report of any recording are written: with any events, in any order, at any instants.
+//! Any recording can be exported and reported: any events, in any order, at any instants.
 
 use crate::recording;
 use crate::support::synthetic::{Recipe, write};
@@ -13,7 +13,7 @@ use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
 
-/// Mostly within the recording and close together, sometimes anything.
+/// Mostly within the recording and close together, sometimes arbitrary.
 fn instant() -> impl Strategy<Value = MonotonicNs> {
     prop_oneof![
         12 => (0i64..900).prop_map(recording::us),
@@ -157,7 +157,7 @@ proptest! {
     }
 }
 
-/// The same once through the whole page.
+/// The same data once through the whole page.
 #[test]
 fn a_page_of_anything_is_made() {
     let directory = tempfile::tempdir().unwrap();

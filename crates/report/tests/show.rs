@@ -1,4 +1,4 @@
-//! What a person sees of each fixture bundle.
+//! The output for each fixture bundle.
 
 use punctual_analyze::{summarize, views};
 use punctual_bundle::{Bundle, Timebase};
@@ -17,7 +17,7 @@ fn bundle(name: &str) -> Bundle {
 fn shown(name: &str, options: &ShowOptions) -> String {
     let bundle = bundle(name);
     let text = show(&summarize(&bundle), &views(&bundle), options);
-    // Damage is reported with the path, which differs with the checkout.
+    // Damage is reported with the path, which differs by checkout.
     text.replace(&directory("").display().to_string(), "")
 }
 
@@ -338,8 +338,7 @@ fn in_virtual_time(name: &str) -> Bundle {
     bundle
 }
 
-/// Whoever cuts one table out of it still sees whose time it is in: by its unit. What that means is
-/// said once.
+/// A table copied out of it still shows its timebase in its unit, which is explained once.
 #[test]
 fn virtual_time_is_in_the_unit_of_every_section_with_times() {
     let options = ShowOptions::default();

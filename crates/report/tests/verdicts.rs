@@ -1,5 +1,5 @@
-//! Every way in which a run ends, in every output that shows an answer: all of them agree with the
-//! exit code. A way or a reason that is not in the table does not compile.
+//! Every way in which a run ends, in every output with an answer: all agree with the exit code. A
+//! way or a reason that is missing in the table does not compile.
 
 mod documents;
 mod outputs;
@@ -11,7 +11,7 @@ use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Bundle, Exit, Reason};
 use ways::{Way, expected, make};
 
-/// Ways that show each reason. Without a wildcard: a new reason needs its way.
+/// Ways that show each reason. Without a wildcard: a new reason needs a way.
 fn ways_of(reason: &Reason) -> &'static [Way] {
     match reason {
         Reason::Requirement { .. } => {
@@ -100,7 +100,7 @@ fn every_output_agrees_with_the_exit_code() {
     }
 }
 
-/// A page of several bundles shows the gravest, wherever it stands.
+/// A page of several bundles shows the gravest verdict, in any order.
 #[test]
 fn a_page_does_not_depend_on_the_order_of_its_bundles() {
     let place = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn made_as(way: Way, place: &std::path::Path) -> Bundle {
     Bundle::open(&directory).unwrap()
 }
 
-/// Logs have a checksum: no change of a byte goes unnoticed, and *not met* stays.
+/// Logs have a checksum: every changed byte is detected, and *not met* stays.
 #[test]
 fn no_mutation_of_a_log_is_met() {
     let place = tempfile::tempdir().unwrap();

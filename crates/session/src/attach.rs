@@ -1,8 +1,8 @@
-//! The command `attach`: a program that is there, or that a command starts, or who disturbs CPUs,
-//! each as a plan of one measure which [`crate::run`] runs.
+//! The command `attach`: a running program, a program that a command starts, or the disturbances of
+//! CPUs, each as a plan of one measure which [`crate::run`] runs.
 //!
-//! Nothing is asked of the machine: no memory is locked, no idle state is kept away, no CPU is
-//! reserved, and it is judged as what it is, not by whether it runs as a plan wants it.
+//! Attaching changes nothing on the machine: no memory is locked, no idle state is disabled, no CPU
+//! is reserved; and the program is judged as it is, not by whether it runs as planned.
 
 mod cpus;
 mod program;
@@ -20,9 +20,9 @@ use std::path::Path;
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
 
-/// Samples that go into the log of a series.
+/// Samples in the log of a series.
 const KEPT: u64 = 1 << 20;
-/// What is asked of the machine.
+/// The settings that leave the machine unchanged.
 const SETTINGS: &str =
     "[experiment]\nmemory_lock = false\ndma_latency = \"leave\"\ncpu_load = false\n\n[[measure]]\n";
 

@@ -1,5 +1,5 @@
-//! `--baseline DIR`: the runs that a run is held against, a small file for each, by experiment,
-//! machine and kernel.
+//! `--baseline DIR`: earlier runs for comparison, a small file each, by experiment, machine,
+//! kernel.
 
 use crate::exit::Failure;
 use punctual_analyze::{baseline, summarize};
@@ -14,19 +14,19 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A record of more bytes is none of ours.
+/// A larger file is not a record of punctual.
 const MOST_BYTES: u64 = 1 << 20;
-/// Where nobody says what was tried, the first of these that is set does: GitHub, GitLab, Jenkins,
-/// Buildkite.
+/// Variables with the commit under test, if none is given; the first that is set counts: GitHub,
+/// GitLab, Jenkins, Buildkite.
 const COMMITS: [&str; 4] = ["GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT"];
 const UNKNOWN: &str = "unknown";
 
-/// What is held against what.
+/// The runs to compare with.
 #[derive(Clone, Debug)]
 pub struct Baseline {
-    /// The directory of the records; made where it is missing.
+    /// The directory of the records; created if missing.
     pub directory: PathBuf,
-    /// What is tried, by its commit.
+    /// The commit under test.
     pub commit: Option<String>,
     /// Whether a run that cannot be judged yet is *undecided*.
     pub required: bool,
@@ -35,16 +35,16 @@ pub struct Baseline {
 /// The runs of one experiment, machine and kernel.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// From the oldest to the newest.
+    /// Oldest first.
     pub runs: Vec<BaselineRun>,
-    /// The files of the same, in the same order.
+    /// The files of `runs`, in the same order.
     pub files: Vec<PathBuf>,
-    /// Why further files were left out.
+    /// Why further files were omitted.
     pub left_out: Vec<String>,
 }
 
 impl Baseline {
-    /// Before anything starts: whether the directory is there, or can be made.
+    /// Checks, before anything starts, that the directory exists or can be created.
     pub fn check(&self) -> Result<(), Failure> {
         let made = std::fs::create_dir_all(&self.directory);
         let writable = made.and_then(|()| {
@@ -60,8 +60,8 @@ impl Baseline {
         crate::messages::shown(&self.directory)
     }
 
-    /// Holds the run of this bundle, which has ended, against those before it; keeps it for those
-    /// after it, and stores the verdict in the bundle.
+    /// Compares the ended run of this bundle with the earlier ones, keeps it for later ones, and
+    /// stores the verdict in the bundle.
     pub fn hold(&self, bundle: &Path) -> Result<Summary, Failure> {
         let before = Bundle::open(bundle).map_err(Failure::failed)?;
         let (mut held, record) = self.held(&before)?;
@@ -93,7 +93,7 @@ impl Baseline {
         Ok((held, Some(record)))
     }
 
-    /// Where the records of such runs are.
+    /// The directory of such records.
     fn place(&self, run: &BaselineRun) -> PathBuf {
         let parts = [&run.experiment, &run.machine, &run.kernel];
         parts.iter().fold(self.directory.clone(), |place, part| place.join(file_name(part)))
@@ -113,7 +113,7 @@ impl Baseline {
         places.iter().map(|place| History::read(place.path())).collect()
     }
 
-    /// Has each history begin with its newest run; how many there are.
+    /// Makes each history begin with its newest run; returns the number of histories.
     pub fn accept(&self) -> Result<usize, Failure> {
         let mut accepted = 0;
         for history in self.histories()? {
@@ -139,8 +139,8 @@ impl Baseline {
     }
 }
 
-/// What all histories of a directory show; of runs that began within this time before now, where
-/// it is given.
+/// The trend of all histories of a directory; with `since`, only of runs that began within this
+/// time before now.
 pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument, Failure> {
     let mut document =
         TrendDocument { schema: TREND.to_owned(), histories: Vec::new(), left_out: Vec::new() };
@@ -156,7 +156,7 @@ pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument,
 }
 
 impl History {
-    /// Leaves the runs of the version of the experiment that ran last.
+    /// Keeps the runs of the version of the experiment that ran last.
     fn newest_version(&mut self) {
         let Some(digest) = self.runs.last().map(|run| run.digest.clone()) else { return };
         let both = self.runs.drain(..).zip(self.files.drain(..));
@@ -164,7 +164,7 @@ impl History {
         (self.runs, self.files) = (runs, files);
     }
 
-    /// The records of this directory. What cannot be read is left out, with the reason.
+    /// The records of this directory. Unreadable ones are omitted, with the reason.
     pub fn read(place: &Path) -> Result<History, Failure> {
         let mut history = History::default();
         let mut found: Vec<(BaselineRun, PathBuf)> = Vec::new();
@@ -192,8 +192,8 @@ impl History {
         Ok(history)
     }
 
-    /// Leaves those that a run is held against: before it, of the same version of the experiment,
-    /// from where the history begins. How many are of another version.
+    /// Keeps the runs to compare with: earlier, of the same version of the experiment, from the
+    /// beginning of the history. Returns the number of runs of other versions.
     fn only(&mut self, of: &BaselineRun) -> usize {
         let all = self.runs.len();
         self.runs.retain(|run| run.digest == of.digest);
@@ -203,7 +203,7 @@ impl History {
         others
     }
 
-    /// Leaves what comes after the newest run that was accepted, and that one.
+    /// Keeps the newest accepted run and those after it.
     pub fn from_begin(&mut self) {
         if let Some(begin) = self.runs.iter().rposition(|run| run.begins) {
             self.runs.drain(..begin);
@@ -211,13 +211,13 @@ impl History {
     }
 }
 
-/// What later runs need of it.
+/// The changes that later runs need to know.
 fn found(held: &HeldAgainst) -> Vec<FoundChange> {
     let of = |worse: &WorseFigure| FoundChange { figure: worse.figure.clone(), since: worse.since };
     held.worse.iter().map(of).collect()
 }
 
-/// Why the figures of a run are not held against those of others.
+/// Why the figures of a run cannot be compared with those of others.
 pub(crate) fn not_comparable(summary: &Summary) -> Option<String> {
     let outcome = summary.ending.as_ref().map(|ending| &ending.outcome);
     let is_invalid =
@@ -232,14 +232,14 @@ pub(crate) fn not_comparable(summary: &Summary) -> Option<String> {
     }
 }
 
-/// A program that failed did something else than one that did not.
+/// A program that failed did not do the same work as one that succeeded.
 fn failed_command(bundle: &Bundle) -> Option<String> {
     let command = bundle.manifest.command.filter(|of| of.by_itself && of.code != 0)?;
     Some(format!("the command ended with exit code {}", command.code))
 }
 
-/// What was asked where there is no experiment file, as of an attached program: with other
-/// requirements and deadlines other things are counted.
+/// The requirements and deadlines of a run without an experiment file, as of an attached program:
+/// with others, other things are counted.
 fn asked(bundle: &Bundle) -> String {
     let mut all = BTreeSet::new();
     for phase in &bundle.phases {
@@ -251,7 +251,6 @@ fn asked(bundle: &Bundle) -> String {
     all.into_iter().collect::<Vec<String>>().join("\n")
 }
 
-/// What is kept of a run.
 fn record(
     bundle: &Bundle,
     summary: &Summary,
@@ -287,7 +286,7 @@ fn record(
     })
 }
 
-/// What may change between runs, a text for each.
+/// Facts that may change between runs, as text.
 fn texts(environment: &Environment, name: Option<&str>) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let mut add = |what: &str, value: Option<String>| {
@@ -315,7 +314,7 @@ fn texts(environment: &Environment, name: Option<&str>) -> BTreeMap<String, Stri
     texts
 }
 
-/// A name for a directory that says which it is of, and is as different as they are.
+/// A unique, readable directory name.
 fn file_name(text: &str) -> String {
     let plain: String = text
         .chars()

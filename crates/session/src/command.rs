@@ -10,31 +10,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How long a command that was asked to end may take before it is killed.
+/// The time between the request to end and the kill.
 const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A command that was started.
+/// A started command.
 pub struct Command {
     child: Child,
     status: Option<ExitStatus>,
-    /// Whether it was asked to end.
+    /// Whether the command was asked to end.
     terminated: bool,
 }
 
-/// The program of a command line, looked for as a shell would; `None` without a command.
+/// The program of a command line, found as by a shell; `None` without a command.
 pub fn find(command: &[String]) -> Result<Option<PathBuf>, Failure> {
     let Some(name) = command.first() else { return Ok(None) };
     let found = find_program(name);
     found.map(Some).map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))
 }
 
-/// What a bundle is called after it.
+/// The name of a bundle of this command line.
 pub fn name(line: &[String]) -> String {
     let program = line.first().map(|program| program.rsplit('/').next().unwrap_or_default());
     program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
 }
 
-/// The user that a command is to run as, as the command line names him.
+/// The user for a command, as named on the command line.
 ///
 /// # Errors
 /// There is no such user, or this process may not start anything as another one.
@@ -47,9 +47,9 @@ pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
     User::find(name).map(Some).map_err(refused)
 }
 
-/// A command line that is ready to be started, with the terminal and the environment of this
-/// process, but for what the service manager meant for this one alone; as this user, or as we are.
-/// It is killed with this process, and with the thread that starts it.
+/// A command that is ready to start, with the terminal and the environment of this process, except
+/// the service manager's variables for this process; as this user, or as the current one. It is
+/// killed with this process, and with the thread that starts it.
 pub fn prepared(
     program: &Path,
     line: &[String],
@@ -68,7 +68,7 @@ pub fn prepared(
 }
 
 impl Command {
-    /// One that was started elsewhere.
+    /// A command that was started elsewhere.
     pub fn of(child: Child) -> Command {
         Command { child, status: None, terminated: false }
     }
@@ -87,9 +87,9 @@ impl Command {
         self.status.is_some()
     }
 
-    /// Asks it to end (SIGTERM; Ctrl-C has reached it already), and ends it when it does not.
+    /// Asks the command to end (SIGTERM; Ctrl-C has reached it already), and kills it if needed.
     pub fn terminate(&mut self) {
-        // Its process id may be another's by now.
+        // The process id may be reused by now.
         if self.has_ended() {
             return;
         }
@@ -105,7 +105,7 @@ impl Command {
         }
     }
 
-    /// How it ended, if it did before it was asked to.
+    /// How the command ended, if it did before the request to end.
     pub fn own_end(&self) -> Option<HowEnded> {
         let status = self.status.filter(|_| !self.terminated)?;
         Some(HowEnded::of_wait(status.into_raw() as u32))

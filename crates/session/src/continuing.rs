@@ -1,4 +1,4 @@
-//! A run that was cut off, by a power failure or kill -9, or interrupted, goes on in its bundle.
+//! Continues a run in its bundle after an interruption, a power failure or kill -9.
 
 use crate::exit::Failure;
 use crate::messages::shown;
@@ -13,9 +13,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Parts of a bundle at most: one for each time that it was cut off.
+/// The maximum number of parts of a bundle: one for each time that it was cut off.
 const MOST: usize = 1_000;
-/// What remains of a run is at least so long.
+/// The minimum length of the rest of a run.
 const SHORTEST: Nanos = Nanos::from_millis(100);
 
 /// The part of a bundle that is measured now.
@@ -23,15 +23,15 @@ pub struct Continuation {
     pub bundle: PathBuf,
     /// Since when nothing was measured.
     pub gap: Gap,
-    /// As long as this lives, nobody else continues it.
+    /// Held as long as this lives: excludes others that would continue it.
     _lock: File,
 }
 
 impl Continuation {
-    /// Prepares a plan to go on in this bundle, where there is one: its output is a new part, and
-    /// its length what is left. Where there is none, its output is the bundle. Nothing is written;
-    /// what a run left that was killed before its first file is removed. `loaded`: the experiment;
-    /// what attaches to a program has none.
+    /// Prepares a plan to continue in this bundle, if it exists: its output is a new part, and its
+    /// length the rest. Otherwise its output is the bundle. Nothing is written; the leftovers of a
+    /// run killed before its first file are removed. `loaded`: the experiment; attaching to a
+    /// program has none.
     pub fn of(
         bundle: &Path,
         plan: &mut Plan,
@@ -56,12 +56,12 @@ impl Continuation {
         Ok(Some(Continuation { bundle: bundle.to_owned(), gap, _lock: lock }))
     }
 
-    /// Measuring starts: there is a place for its part.
+    /// Creates the directory of its part as measuring starts.
     pub fn begin(&self) -> Result<(), Failure> {
         Member::root(&self.bundle).join(PARTS).create_directory().map_err(Failure::failed)
     }
 
-    /// After its end: the figures and the verdict are of all parts.
+    /// Computes the figures and the verdict over all parts, after its end.
     pub fn finish(&self) -> Result<Summary, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
         let mut summary = punctual_analyze::summarize(&bundle);
@@ -72,7 +72,7 @@ impl Continuation {
     }
 }
 
-/// Nobody else writes or continues it.
+/// Excludes others that would write or continue it.
 fn lock(bundle: &Path) -> Result<File, String> {
     writer::lock(bundle).map_err(|why| match why.kind() {
         io::ErrorKind::WouldBlock => {
@@ -82,7 +82,7 @@ fn lock(bundle: &Path) -> Result<File, String> {
     })
 }
 
-/// Whether it ended early: interrupted, or because something failed.
+/// Whether the run ended early: interrupted, or because something failed.
 fn can_go_on(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Interrupted => true,
@@ -90,7 +90,7 @@ fn can_go_on(outcome: &Outcome) -> bool {
     }
 }
 
-/// Whether it is a run of this experiment that did not reach its end.
+/// Checks that it is a run of this experiment that did not reach its end.
 fn check(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), String> {
     let origin = if loaded.is_some() { "run" } else { "attach" };
     if bundle.manifest.origin != origin {
@@ -127,7 +127,7 @@ fn check(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), St
     }
 }
 
-/// What was measured is not measured again.
+/// Removes the measured part from the plan.
 fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
     let Some(phase) = plan.phases.first_mut() else { return Ok(()) };
     let series: Vec<_> = bundle.series().map(|(_, series)| series).collect();
@@ -143,7 +143,7 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
             Length::UntilInterrupted => (true, Length::UntilInterrupted),
             Length::Samples(samples) => {
                 let left = samples.saturating_sub(of(|losses| losses.recorded));
-                // No thread can be asked for none.
+                // A thread cannot be asked for zero samples.
                 (left > 0, Length::Samples(left.max(1)))
             }
             Length::Duration(duration) => {
@@ -170,25 +170,25 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
     Ok(())
 }
 
-/// How much was measured of a measure, by the counts of all series with their measures: of several
-/// threads, by the one that measured least.
+/// How much of a measure was measured, by the counts of all series with their measures: of several
+/// threads, the one that measured least.
 fn least_count(counts: &[(&str, u64)], measure: &str, threads: usize) -> u64 {
     let own = || counts.iter().filter(|(of, _)| *of == measure).map(|(_, count)| *count);
-    // A thread that was killed before its first checkpoint has no series.
+    // A thread killed before its first checkpoint has no series.
     if own().count() < threads { 0 } else { own().min().unwrap_or(0) }
 }
 
-/// What shows until when a part measured.
+/// The times that show until when a part measured.
 #[derive(Clone, Copy, Default)]
 struct PartTimes {
     ended: Option<jiff::Timestamp>,
-    /// When its statistics were last saved.
+    /// The last save of its statistics.
     saved: Option<jiff::Timestamp>,
-    /// Since when nothing was measured before it.
+    /// The start of the unmeasured time before it.
     gap: Option<jiff::Timestamp>,
 }
 
-/// Until when the last of these parts, in order, measured; one that saved nothing measured nothing.
+/// Until when the last of these ordered parts measured; one that saved nothing measured nothing.
 fn measured_until(parts: Vec<PartTimes>) -> Option<jiff::Timestamp> {
     parts.into_iter().rev().find_map(|part| part.ended.or(part.saved).or(part.gap))
 }

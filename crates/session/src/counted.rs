@@ -1,4 +1,4 @@
-//! What counters held, as the bundle and `punctual count` say it.
+//! Counters for the bundle and `punctual count`.
 
 use punctual_bundle::{Count, CountSource};
 use punctual_core::{Fact, PerfEvent};

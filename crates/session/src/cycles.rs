@@ -1,8 +1,8 @@
-//! The cycles of a program: records are drained, the cycles of each thread are recognised, and its
-//! series filled. A run has one of these for each program that it measures, or attaches to.
+//! The cycles of a program: drains records, infers the cycles of each thread, and fills its series.
+//! A run has one of these for each program that it measures or attaches to.
 //!
-//! The kernel makes a record of every cycle (`record::attach`); `analyze::cycles` infers what each
-//! thread's cycles are.
+//! The kernel makes a record of every cycle (`record::attach`); `analyze::cycles` infers the kind
+//! of each thread's cycles.
 
 mod delays;
 mod facts;
@@ -55,22 +55,22 @@ use source::CycleRecorder;
 use std::collections::BTreeMap;
 use thread::Thread;
 
-/// How often records are drained at least: a CPU's buffer holds 10,000 cycles.
+/// The longest time between two drains: a CPU's buffer holds 10,000 cycles.
 pub const TICK: Nanos = Nanos::from_millis(50);
-/// Threads whose cycles are kept at once, and those that have ended.
+/// The maximum number of threads whose cycles are kept at once, and of ended ones.
 const THREADS: usize = 512;
 const ENDED: usize = 2_048;
 
-/// Records that wait here at most: beyond that the kernel counts what finds no room.
+/// The maximum number of records that wait here; beyond that the kernel counts losses.
 const FETCHED: usize = 1 << 17;
 
-/// The threads of a program, and the programs in the kernel that watch them.
+/// The threads of a program, and the BPF programs that watch them.
 pub struct Cycles {
     options: CycleOptions,
     threads: BTreeMap<u32, Thread>,
-    /// What threads were before they ran another program.
+    /// Threads as they were before they ran another program.
     ended: Vec<Thread>,
-    /// Threads that ended at an instant, or run another program from then on.
+    /// Threads that ended at an instant or executed another program then.
     ends: Vec<(u32, MonotonicNs, MomentKind)>,
     /// Instants before which events are missing.
     breaks: Vec<MonotonicNs>,
@@ -80,7 +80,7 @@ pub struct Cycles {
     monitors: Monitors,
     cost: Fact<AttachCost>,
     host: HostFacts,
-    /// Records that are not older than the last round.
+    /// Records of the last round or later.
     later: Vec<Cycle>,
     left_out: u64,
     unwritten: Vec<String>,
@@ -88,14 +88,14 @@ pub struct Cycles {
     recent: Recent,
     polling: Polling,
     namespace_ids: NamespaceIds,
-    /// Statuses of threads that ended, as of wait(2), where they are known.
+    /// Known wait(2) statuses of ended threads.
     statuses: BTreeMap<u32, u32>,
 }
 
-/// What a round of draining showed.
+/// The result of a round of draining.
 #[derive(Default)]
 pub struct Drained {
-    /// A response time above the limit, and of which series.
+    /// A response time above the limit, with its series.
     pub above: Option<(String, Nanos)>,
     /// Whether the cycles of another thread are known.
     pub begun: bool,
@@ -109,12 +109,12 @@ fn attacher(backend: Backend) -> Result<CycleRecorder, Failure> {
 }
 
 impl Cycles {
-    /// Whether they can be measured here.
+    /// Whether cycles can be measured here.
     pub fn rehearse() -> Result<(), Failure> {
         attacher(Backend::Auto).map(drop)
     }
 
-    /// Puts the programs into the kernel; nothing is watched yet.
+    /// Loads the BPF programs; nothing is watched yet.
     pub fn start(options: CycleOptions, environment: Environment) -> Result<Cycles, Failure> {
         let mut attacher = attacher(options.backend)?;
         Ok(Cycles {
@@ -140,7 +140,7 @@ impl Cycles {
         })
     }
 
-    /// Those of a recording, the events of which [`Cycles::feed`] takes. `calls`: the names of the
+    /// The cycles of a recording, whose events [`Cycles::feed`] takes. `calls`: the names of the
     /// recorded machine's system calls.
     pub fn of_recording(
         options: CycleOptions,
@@ -177,25 +177,25 @@ impl Cycles {
         }
     }
 
-    /// What watches, and what is to be watched is passed to.
+    /// The recorder, to which threads to watch are passed.
     pub fn attacher(&self) -> &CycleRecorder {
         &self.attacher
     }
 
-    /// Takes what the kernel has. `ended`: nothing will follow.
+    /// Takes the records of the kernel. `ended`: no more will follow.
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> Drained {
         let until = self.attacher.now();
         self.monitors.drain();
         self.fetch();
         let mut records = std::mem::take(&mut self.later);
-        // What one CPU recorded meanwhile may come after what another will yet hand over.
+        // One CPU's records may be later than those that another CPU has yet to hand over.
         records.sort_by_key(|cycle| (cycle.again, cycle.release));
         let ripe = if ended {
             records.len()
         } else {
             records.partition_point(|cycle| cycle.again < until)
         };
-        // What is fetched meanwhile comes after these.
+        // Records fetched meanwhile follow these.
         self.later = records.split_off(ripe);
         let mut drained = Drained::default();
         for mut record in records {
@@ -235,15 +235,15 @@ impl Cycles {
         drained
     }
 
-    /// Makes room in the kernel's buffers: whatever they hold waits here from now on. The files of
-    /// many threads that begin at once take longer to make than the buffers take to fill.
+    /// Empties the kernel's buffers; their records wait here from now on. Creating the files of
+    /// many threads that begin at once takes longer than the buffers take to fill.
     fn fetch(&mut self) {
         let later = &mut self.later;
         self.attacher.drain(&mut |cycle| later.push(cycle));
         self.breaks.extend(self.attacher.take_breaks());
         let gaps = self.attacher.take_gaps();
         self.polling.push(gaps, |tid| self.attacher.facts(tid));
-        // Whatever lies within a cycle was recorded before it.
+        // Moments within a cycle were recorded before the cycle.
         for moment in self.attacher.take_moments() {
             if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
                 if let MomentKind::Exit { status: Some(status), .. } = moment.what
@@ -260,8 +260,8 @@ impl Cycles {
         }
     }
 
-    /// Closes the series of threads that ended by then, or ran another program: of all, or of one.
-    /// Whether some had begun only now.
+    /// Closes the series of threads, all or one, that ended by then or executed another program.
+    /// Returns whether some had begun only now.
     fn end_until(
         &mut self,
         now: MonotonicNs,
@@ -299,7 +299,7 @@ impl Cycles {
         let Some(mut thread) = self.threads.remove(&tid) else { return begun };
         thread.exits(at, status);
         if thread.label().is_none() {
-            // Why it has none.
+            // Kept to report why the thread has no cycles.
             if what != MomentKind::Exec && self.ended.len() < THREADS {
                 self.ended.push(thread);
             }
@@ -316,7 +316,7 @@ impl Cycles {
         begun
     }
 
-    /// Events were missing: whether threads had cycles meanwhile is not known.
+    /// Events were missing: unknown whether threads had cycles meanwhile.
     fn break_until(&mut self, now: MonotonicNs) {
         let broken = self.breaks.partition_point(|at| *at <= now);
         if broken > 0 {
@@ -329,8 +329,8 @@ impl Cycles {
         self.ended.iter().chain(self.threads.values())
     }
 
-    /// Where enough of a thread was seen: its cycles are known, or none are looked for any more.
-    /// Whether its series have begun.
+    /// Decides on a thread once enough of it was seen: its cycles are known, or none are looked for
+    /// any more. Returns whether its series have begun.
     fn decide(&mut self, tid: u32, ended: bool, place: &mut SeriesPlace<'_>) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         let Some(inferred) = thread.infer(
@@ -370,7 +370,7 @@ impl Cycles {
         true
     }
 
-    /// Begins the series of threads that poll. `over`: one thread is at its end, or all.
+    /// Begins the series of threads that poll. `over`: one thread has ended, or all.
     fn begin_polling(&mut self, over: Option<Option<u32>>, place: &mut SeriesPlace<'_>) -> bool {
         let mut begun = false;
         for (tid, name) in self.polling.ripe(self.attacher.now(), over) {
@@ -395,7 +395,7 @@ impl Cycles {
         begun
     }
 
-    /// How long each thread was in which state.
+    /// Reads how long each thread was in each state.
     fn look_at_times(&mut self) {
         let times = self.attacher.take_times(true);
         let source = &self.attacher;
@@ -403,7 +403,7 @@ impl Cycles {
         self.polling.look(|tid| source.facts(tid));
     }
 
-    /// What the series of its threads begin with.
+    /// The prefixes of its threads' series.
     pub fn labels(&self) -> Vec<String> {
         let cyclic = self.all().filter_map(Thread::label);
         cyclic.chain(self.polling.labels()).map(str::to_owned).collect()
@@ -414,7 +414,7 @@ impl Cycles {
         self.all().flat_map(Thread::all_series).chain(self.polling.all_series())
     }
 
-    /// What each thread with a series is, for people.
+    /// A description of each thread with a series, for users.
     pub fn described(&self) -> Vec<String> {
         self.all().filter_map(Thread::describe).chain(self.polling.described()).collect()
     }
@@ -430,7 +430,7 @@ impl Cycles {
     }
 
     /// Passes the worst response times to the flight recorder, which looks at those of each thread
-    /// from when its cycles are known. `watched`: how many series it watches.
+    /// once its cycles are known. `watched`: the number of series that it watches.
     pub fn explain(&mut self, flight: &Flight, watched: &mut usize) {
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
             if thread.watched_as.is_none()
@@ -453,7 +453,7 @@ impl Cycles {
         self.polling.checkpoint();
     }
 
-    /// Saves everything for good; the findings.
+    /// Saves everything durably; returns the findings.
     pub fn finish(&mut self) -> Vec<Finding> {
         let (lost, unseen) = (self.lost(), self.unseen());
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
@@ -482,19 +482,19 @@ impl Cycles {
         all
     }
 
-    /// What could not be written.
+    /// The errors that prevented writes.
     pub fn unwritten(&self) -> Vec<String> {
         let of_threads = self.all().filter_map(Thread::unwritten).map(ToString::to_string);
         self.unwritten.iter().cloned().chain(of_threads).collect()
     }
 
-    /// Threads that were left out because there were too many.
+    /// Threads omitted because there were too many.
     pub fn left_out(&self) -> Option<LeftOut> {
         let (what, bound) = (LeftOutKind::Threads, THREADS as u64);
         (self.left_out > 0).then_some(LeftOut { what, bound, records: self.left_out })
     }
 
-    /// Requirements that no series has, as stated: nothing decides them.
+    /// Requirements that match no series: nothing decides them.
     pub fn without_series(&self) -> Vec<String> {
         let is_open = |of: &&SeriesRequirement| {
             let label = |series: &CycleSeries| series.kept.meta.measure.clone();
@@ -503,7 +503,7 @@ impl Cycles {
         self.options.requirements.iter().filter(is_open).map(ToString::to_string).collect()
     }
 
-    /// Requirements on threads that had no cycles, or were never seen: nothing decides them.
+    /// Requirements on threads without cycles or never seen: nothing decides them.
     fn without_thread(&self) -> Vec<Finding> {
         let labels = self.labels();
         let mut names: Vec<&String> =
@@ -517,7 +517,7 @@ impl Cycles {
             .collect()
     }
 
-    /// Why there are no cycles, and what was seen. `ran`: for how long, of a command.
+    /// Why there are no cycles, and the activity seen instead. `ran`: the duration of a command.
     pub fn nothing_found(&self, ran: Option<Nanos>) -> Option<String> {
         if self.all_series().next().is_some() {
             return None;
@@ -540,12 +540,12 @@ impl Cycles {
         Some(format!("no thread with cycles was found{few}; what was seen:\n       {seen}"))
     }
 
-    /// How threads ended, as of wait(2), by their ids.
+    /// The wait(2) statuses of ended threads, by id.
     pub fn statuses(&self) -> &BTreeMap<u32, u32> {
         &self.statuses
     }
 
-    /// Records of cycles that found no room.
+    /// Cycle records that found no room.
     pub fn lost(&self) -> u64 {
         self.attacher.lost()
     }
@@ -564,7 +564,7 @@ impl Cycles {
         self.all_series().map(CycleSeries::view)
     }
 
-    /// Each thread with cycles as a measure of the bundle.
+    /// The measures of the bundle, one for each thread with cycles.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
         let cyclic = self.all().filter(|thread| thread.label().is_some());
         cyclic.map(|thread| thread.measure(&self.calls)).chain(self.polling.measures())
@@ -575,7 +575,7 @@ impl Cycles {
         self.all().filter_map(Thread::row).chain(self.polling.rows()).collect()
     }
 
-    /// What delayed the cycles of the last minute the most.
+    /// The top cause of delay of the last minute.
     pub fn top_culprit(&self, now: MonotonicNs) -> Option<TopCulprit> {
         self.recent.top(now)
     }
@@ -584,7 +584,7 @@ impl Cycles {
         &self.options
     }
 
-    /// What measuring takes of the CPUs, in words.
+    /// The CPU time that measuring takes, in words.
     pub fn cost(&self) -> Option<String> {
         let cost = self.cost.known()?;
         let micros = |time: Nanos| time.ns() as f64 / 1_000.0;
@@ -598,7 +598,7 @@ impl Cycles {
     }
 }
 
-/// The response times of a thread as the flight recorder watches them.
+/// The response times of a thread for the flight recorder.
 fn watched_series(phase: &str, thread: &Thread) -> Option<Watched> {
     let meta = thread.response_meta()?;
     Some(Watched {

@@ -16,30 +16,30 @@ pub struct Measured<'a> {
     pub phases: &'a [PhaseView<'a>],
     pub found: &'a [Finding],
     pub recorded: Option<&'a Recorded>,
-    /// What could not be written.
+    /// The errors that prevented writes.
     pub unwritten: Vec<String>,
 }
 
-/// What else decides when a bundle is closed.
+/// Other inputs to the closing of a bundle.
 #[derive(Default)]
 pub struct Further {
-    /// The bundle is a part of the one that is continued.
+    /// The bundle is a part of the continued one.
     pub continuation: Option<Continuation>,
-    /// The runs before it.
+    /// The runs to compare with.
     pub baseline: Option<Baseline>,
 }
 
 pub struct Ended {
-    /// The figures, with the verdict: the last word on all of it, unless there was trouble.
+    /// The figures with the final verdict, unless there was trouble.
     pub summary: Summary,
     pub exit: Exit,
-    /// What could not be written or read at the very end.
+    /// The error of a read or write at the very end.
     pub trouble: Option<Failure>,
 }
 
-/// Computes the figures and the verdict, and closes the bundle with them. Where it continues
-/// another, or is held against those before it, figures and verdict are those that follow;
-/// `conclude` gets that verdict, and none where it is not known: what it writes is the last word.
+/// Computes the figures and the verdict, and closes the bundle with them. If it continues another
+/// or is compared with earlier runs, they are the resulting ones; `conclude` gets that verdict, or
+/// none if unknown, and writes last.
 pub fn end(
     mut writer: BundleWriter,
     outcome: Outcome,
@@ -108,13 +108,13 @@ pub fn judge(
     (summary, exit)
 }
 
-/// Writes the last files; why that is not possible.
+/// Writes the last files; returns the error, if any.
 pub fn close(writer: BundleWriter, summary: &Summary) -> Option<Failure> {
     let ending = summary.ending.clone()?;
     writer.finish(summary, ending).err().map(Failure::failed)
 }
 
-/// Adds to the environment what the kernel counted by now, where there is one.
+/// Adds the kernel's final counters to the environment, if there is one.
 fn close_environment(writer: &BundleWriter) -> Result<(), BundleError> {
     // Read back rather than kept: memory that a run holds is locked.
     let Ok(Some(mut environment)) = writer.document::<Environment>("environment") else {

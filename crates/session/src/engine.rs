@@ -1,10 +1,10 @@
-//! The one loop of everything that is measured: rounds in which a source hands over what came in,
-//! checkpoints, views, and what ends it. It knows time and ends; where samples come from, and what
-//! is kept of them, it does not know.
+//! The loop of every measurement: rounds in which a source hands over its samples, checkpoints,
+//! views, and the end. It handles time and termination, not where samples come from or how they are
+//! stored.
 //!
-//! The source is a phase of a run: threads of workloads, loads, programs and CPUs, also those that
-//! are attached to. Time comes from a clock that is passed in: with a scripted source and a
-//! simulated clock, every way to end takes microseconds.
+//! The source is a phase of a run: threads of workloads, loads, programs and CPUs, also attached
+//! ones. The clock is passed in: with a scripted source and a simulated clock, every way to end
+//! takes microseconds.
 
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -15,7 +15,7 @@ use punctual_bundle::Outcome;
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_sys::{clock, pace};
 
-/// How often statistics are saved: what kill -9 can cost.
+/// Time between two saves of statistics: the maximum loss by kill -9.
 pub const CHECKPOINT: Nanos = Nanos::from_millis(900);
 
 /// The time of an engine.
@@ -36,52 +36,51 @@ impl EngineClock for SystemClock {
     }
 }
 
-/// When what is done.
+/// The times of recurring work.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// Since when it is measured.
+    /// The start of measuring.
     pub began: MonotonicNs,
-    /// The distance of two rounds: within it a request to end is seen.
+    /// Time between two rounds: the maximum delay of a request to end.
     pub tick: Nanos,
-    /// The distance of two views; `None`: nobody watches.
+    /// Time between two views; `None`: no view.
     pub refresh: Option<Nanos>,
-    /// It is measured for so long, even where the source has ended before.
+    /// The minimum time to measure, even if the source ends before.
     pub at_least: Option<Nanos>,
 }
 
 pub enum Begun {
-    /// It is measured from now on.
+    /// Measuring begins now.
     Measuring(Schedule),
-    /// Something has ended it already.
+    /// Measuring has ended already.
     Ended(Outcome),
 }
 
-/// What a round showed.
+/// The result of a round.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// Something ends everything: a sample above its limit, a load that failed.
+    /// The reason to end everything: a sample above its limit, a failed load.
     pub outcome: Option<Outcome>,
-    /// Nothing more will come. Whether that is so is looked at before what came in is taken: what
-    /// was written before the end is then not missed.
+    /// No more will come. This is checked before taking the samples: those written before the end
+    /// are not missed then.
     pub ended: bool,
 }
 
 pub trait Source {
-    /// Why it fails while it is measured.
+    /// Why measuring failed.
     type Error;
-    /// Makes everything ready, and lets it begin.
+    /// Prepares everything, and begins.
     fn begin(&mut self) -> Result<Begun, Self::Error>;
-    /// Takes what came in since the round before.
+    /// Takes the samples since the round before.
     fn round(&mut self) -> Result<Round, Self::Error>;
     fn checkpoint(&mut self);
-    /// Shows what there is, `elapsed` after the begin.
+    /// Updates the view, `elapsed` after the begin.
     fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos);
-    /// Ends whatever was begun, whatever became of it, and saves it for good. What became of all
-    /// of it.
+    /// Stops and saves everything that was started. Returns the outcome.
     fn finish(&mut self, ended: Ended<Self::Error>) -> Ended<Self::Error>;
 }
 
-/// An end before the source's own, where there was one.
+/// The outcome of an end before the source's own, if there was one.
 pub type Ended<Error> = Result<Option<Outcome>, Error>;
 
 pub struct Engine<'a> {
@@ -91,7 +90,7 @@ pub struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// From the begin of a source to its end; whatever happens, it is finished.
+    /// Runs a source from begin to end; it is finished in any case.
     pub fn run<S: Source>(&self, source: &mut S) -> Ended<S::Error> {
         let ended = source.begin().and_then(|begun| match begun {
             Begun::Measuring(schedule) => self.measure(source, schedule),
@@ -128,7 +127,7 @@ impl Engine<'_> {
     }
 }
 
-/// What is done again and again.
+/// Recurring work.
 struct Due {
     every: Option<Nanos>,
     next: MonotonicNs,

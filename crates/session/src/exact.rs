@@ -1,5 +1,5 @@
-//! The exact explanation: a run in virtual time is repeated from the files it was made of, with a
-//! plugin in QEMU that sees every instruction.
+//! The exact explanation: repeats a run in virtual time from its files, with a QEMU plugin that
+//! sees every instruction.
 
 mod programs;
 
@@ -20,31 +20,31 @@ use std::path::Path;
 
 /// The virtual time of an instruction (QEMU's `-icount shift=3`).
 pub(crate) const INSN: Nanos = Nanos(8);
-/// Ordinary samples that are kept to compare with.
+/// Ordinary samples that are kept for comparison.
 const ORDINARY: u32 = 8;
 /// The most samples that are explained.
 pub const WORST_MAX: usize = 40;
-/// What threads take to warm up, and the plugin sees too.
+/// Cycles for the warm-up of threads, which the plugin sees too.
 const WARM_UP: u32 = 16;
 
 /// Samples that are explained by default.
 pub const WORST: usize = 20;
-/// Those of them that are shown one by one.
+/// The number of them that are shown one by one.
 pub const SHOWN: usize = 5;
 
-/// What is wanted of an explanation.
+/// The extent of an explanation.
 #[derive(Clone, Copy, Debug)]
 pub struct HowMuch {
-    /// So many of the worst samples.
+    /// The number of worst samples.
     pub worst: usize,
-    /// Source lines, where there is debug information.
+    /// Show source lines, if there is debug information.
     pub lines: bool,
 }
 
-/// Replays the run of a bundle, and writes what was found into it.
+/// Replays the run of a bundle, and writes the findings into it.
 ///
 /// # Errors
-/// It is no run in virtual time whose files are kept here; the replay differs.
+/// The bundle is not of a run in virtual time whose files are kept here, or the replay differs.
 pub fn explain(
     bundle: &Bundle,
     wanted: HowMuch,
@@ -95,8 +95,7 @@ pub fn explain(
     seen.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
 }
 
-/// A replay is held against the run by the digest of its samples, which cycles of programs have
-/// not.
+/// A replay is compared with the run by the digest of its samples; cycles of programs have none.
 fn without_digest(bundle: &Bundle) -> Failure {
     let place = shown(&bundle.directory);
     Failure::refused(match bundle.series().next() {
@@ -114,18 +113,17 @@ fn samples(worst: usize) -> Wanted {
     Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY, part: Part::Samples }
 }
 
-/// What the plugin wrote, the kernel's symbols, and its vDSO, in the directory of a run that was
-/// seen.
+/// The plugin's output, the kernel's symbols, and its vDSO, in the directory of an observed run.
 const SEEN: [&str; 4] = ["exact.bin", "kallsyms", "vdso", "release"];
 
-/// Runs a guest with every instruction seen; what was seen is put into `place` beside its results.
+/// Runs a guest under the plugin; its output goes into `place` beside the results.
 pub fn run(
     guest: &Guest,
     place: &Path,
     watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
 ) -> Result<GuestResult, LabError> {
     if guest.kernel.arch != Arch::Amd64 {
-        // Their digests were never compared with and without.
+        // The digests with and without the plugin were never compared.
         let message = "samples of arm64 guests are not explained by instruction; `punctual \
                        sections` lists the sections of their kernels";
         return Err(LabError::Request(message.to_owned()));
@@ -145,7 +143,7 @@ pub fn run(
     Ok(result)
 }
 
-/// Writes what was seen of a run into its bundle, if the run came so far.
+/// Writes the plugin's output of a run into its bundle, if the run got that far.
 pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
     let read = |name: &str| fs::read(place.join(name)).ok();
     let [Some(dump), Some(kallsyms), Some(vdso), Some(release)] = SEEN.map(read) else {
@@ -160,7 +158,7 @@ pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was seen of a run.
+/// The plugin's output of a run.
 struct Seen<'a> {
     dump: &'a [u8],
     kallsyms: &'a str,
@@ -168,7 +166,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Follows the calls in what the plugin wrote, and writes what was found into the bundle.
+    /// Reconstructs the calls from the plugin's output, and writes the findings into the bundle.
     fn write(
         &self,
         bundle: &Bundle,

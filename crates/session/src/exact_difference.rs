@@ -1,4 +1,4 @@
-//! With what an exact explanation is compared: that of another bundle, or of the same experiment on
+//! The comparison of an exact explanation with that of another bundle, or of the same experiment on
 //! another kernel, which is run for it.
 
 use crate::exact::{HowMuch, explain};
@@ -14,8 +14,8 @@ use punctual_core::{Finding, MadeOf, Severity};
 use punctual_plan::{ByteSize, TargetPlan};
 use std::path::{Path, PathBuf};
 
-/// The exact explanation of a bundle: the one that is in it, where it has so many samples and all
-/// functions of their parts, else that of a replay.
+/// The exact explanation of a bundle: the stored one if it has enough samples and all functions of
+/// their parts, else that of a replay.
 pub fn known(
     bundle: &Bundle,
     wanted: HowMuch,
@@ -34,7 +34,7 @@ pub fn known(
     }
 }
 
-/// Compares a bundle's explanation with another's, and keeps the difference in the bundle. The
+/// Compares a bundle's explanation with another's, and stores the difference in the bundle. The
 /// other is a bundle, an `exact.json`, or a kernel with the settings of `--target vm:`.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub fn compare(
     };
     findings.extend(difference::findings(&here, &there));
     here.difference = Some(difference::between(&here, &there, other));
-    // Those of an earlier comparison are not of this one.
+    // Drops the findings of an earlier comparison.
     here.findings.retain(|old| !is_of_comparison(old));
     here.findings.extend(findings);
     let member = bundle.member(EXACT_MEMBER).with_extension("json");
@@ -91,7 +91,7 @@ fn other_experiment(here: &Bundle, there: &Bundle) -> Option<Finding> {
     })
 }
 
-/// The same experiment on this kernel, in a bundle beside this one, where it is found next time.
+/// Runs the same experiment on this kernel, in a bundle beside this one, which later calls reuse.
 fn on_kernel(bundle: &Bundle, kernel: &str, messages: Listener) -> Result<Bundle, Failure> {
     let made_of = bundle.manifest.target.as_ref().and_then(|target| target.made_of.as_ref());
     let made_of = made_of.ok_or_else(|| {
@@ -136,7 +136,7 @@ fn on_kernel(bundle: &Bundle, kernel: &str, messages: Listener) -> Result<Bundle
     }
 }
 
-/// Memory and command line of the run, where the kernel's settings do not name them.
+/// Adds memory and command line of the run, if the kernel's settings do not name them.
 fn with_settings(target: TargetPlan, made_of: &MadeOf, kernel: &str) -> TargetPlan {
     let TargetPlan::Vm(mut vm) = target else { return target };
     if !kernel.contains("memory=") {
@@ -155,7 +155,7 @@ fn seed_of(bundle: &Bundle) -> Option<u64> {
     plan.experiment.settings.seed.map(|seed| seed.value)
 }
 
-/// `BUNDLE-on-KERNEL`.
+/// The path `BUNDLE-on-KERNEL`.
 fn beside(directory: &Path, kernel: &str) -> Result<PathBuf, Failure> {
     let fit = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
     let whole = directory.canonicalize().map_err(Failure::refused)?;
@@ -164,7 +164,7 @@ fn beside(directory: &Path, kernel: &str) -> Result<PathBuf, Failure> {
     Ok(whole.with_file_name(name))
 }
 
-/// A name that is no bundle is a kernel's: if that does not exist either, both are said.
+/// A name that is not a bundle is a kernel's: if that does not exist either, both are reported.
 fn neither(other: &str, mut why: Failure) -> Failure {
     if !Path::new(other).exists() {
         let text = format!("--against {other}: there is no such bundle, and on such a kernel:");

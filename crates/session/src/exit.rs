@@ -1,4 +1,4 @@
-//! How what was asked for ends: errors that carry an exit code.
+//! The ends of commands: errors with an exit code.
 
 pub use punctual_bundle::Exit;
 
@@ -11,9 +11,9 @@ use std::io;
 /// An error that ends the command.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code that it means.
+    /// The exit code of the command.
     pub exit: Exit,
-    /// What happened and what to do.
+    /// The error and its remedy.
     pub parts: Vec<Part>,
 }
 
@@ -22,7 +22,7 @@ pub struct Failure {
 pub enum Part {
     /// May have several lines. Free of control characters of hostile input.
     Text(String),
-    /// What is wrong in a file.
+    /// The errors in a file.
     Problems(Problems),
 }
 
@@ -30,18 +30,18 @@ impl Failure {
     pub fn refused(message: impl Display) -> Failure {
         Failure { exit: Exit::Refused, parts: harmless(message) }
     }
-    /// Something failed on the way.
+    /// An operation failed.
     pub fn failed(message: impl Display) -> Failure {
         Failure { exit: Exit::Failed, parts: harmless(message) }
     }
-    /// What the lab refuses was requested wrongly, or is unavailable here; nothing was started.
+    /// The error for a request that the lab refuses as wrong or unavailable; nothing was started.
     pub fn of_lab(why: &LabError) -> Failure {
         match why {
             LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
             _ => Failure::failed(why),
         }
     }
-    /// As it is shown to a person.
+    /// Renders the error for users.
     pub fn render(&self, colored: bool) -> String {
         let parts = self.parts.iter().map(|part| match part {
             Part::Text(text) => text.clone(),
@@ -54,13 +54,13 @@ impl Failure {
         let exit = if exit == Exit::Done { self.exit } else { exit };
         Failure { exit, ..self }
     }
-    /// It was measured, and the evidence cannot be used.
+    /// Measuring succeeded, but the evidence is unusable.
     pub fn no_evidence(message: impl Display) -> Failure {
         Failure { exit: Exit::NoEvidence, parts: harmless(message) }
     }
 }
 
-/// Names and values of others stand in messages as they are, until here.
+/// Makes names and values from outside, which messages contain unchanged until here, harmless.
 fn harmless(message: impl Display) -> Vec<Part> {
     vec![Part::Text(message.to_string().lines().map(plain).collect::<Vec<_>>().join("\n"))]
 }
@@ -72,8 +72,8 @@ impl From<Problems> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Writing the answer failed. A reader that went away (`punctual show | head`) has what it
-    /// wanted.
+    /// Writing the answer failed. A reader that closed the pipe (`punctual show | head`) has
+    /// enough.
     fn from(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure { exit: Exit::Done, parts: Vec::new() },

@@ -17,10 +17,10 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use wanted::is_called;
 
-/// Explains what is wanted of a bundle.
+/// Explains the requested samples of a bundle.
 ///
 /// # Errors
-/// The bundle holds nothing to explain samples with, or no such series: the request was wrong.
+/// The bundle has no events to explain samples with, or no such series: the request was wrong.
 pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let known: Vec<(&str, &str)> =
         bundle.series().map(|(phase, series)| (phase, series.meta.name.as_str())).collect();
@@ -35,8 +35,7 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
             known.join(", ")
         )));
     }
-    // A recording beside no measurement has no samples: its pairs, scopes and calls are what may
-    // have taken long.
+    // A recording without a measurement has no samples, but may have long pairs, scopes and calls.
     let has_samples = bundle.windows.is_some() || bundle.series().next().is_some();
     if bundle.windows.is_none() || !wanted.pairs.is_empty() {
         recorded::readable(bundle)?;
@@ -56,14 +55,14 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     Ok(explanations)
 }
 
-/// Whether cycles may be found where nothing else is there to explain: in a recording without
-/// samples of which no pair is asked for.
+/// Whether to look for cycles because nothing else can be explained: in a recording without
+/// samples, with no pair requested.
 pub fn may_have_cycles(bundle: &Bundle, wanted: &Wanted) -> bool {
     wanted.pairs.is_empty() && bundle.recording.is_some() && bundle.series().next().is_none()
 }
 
-/// Explains the cycles that were found in the recording of a bundle (`traces::cycles_of`), which
-/// are series of another one, with what their findings say of that.
+/// Explains the cycles found in the recording of a bundle (`traces::cycles_of`), which are series
+/// of another one, with their findings.
 pub fn of_cycles(
     found: &Bundle,
     recording: &Bundle,
@@ -95,12 +94,12 @@ fn no_interval(bundle: &Bundle) -> String {
     )
 }
 
-/// Samples of a recording that are explained for an answer.
+/// The number of recorded samples to explain for an answer.
 const WORST: usize = 20;
 
-/// Explains the late samples of the thread whose figure decided, for the answer of a run; where no
-/// windows were kept for it, those of others that may stand in for it. `None` where no events were
-/// recorded, or where nothing decided.
+/// Explains the late samples of the thread whose figure decided, for the answer of a run; without
+/// windows for it, those of others that can substitute it. `None` if no events were recorded, or no
+/// figure decided.
 pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
     let deciding = deciding(summary)?;
     let Deciding { phase, series, .. } = deciding;

@@ -1,10 +1,9 @@
-//! The flight recorder beside a run: of the worst samples, what happened around them goes into the
-//! bundle.
+//! The flight recorder beside a run: saves the events around the worst samples into the bundle.
 //!
-//! Kernel events overwrite one another in buffers of the kernel. A thread of its own polls new
-//! samples (`watch`), and when one is among the worst so far it copies what lies around it
-//! (`capture`) before that is overwritten. The controller thread writes what was copied
-//! ([`Flight::save`]), so a slow disk delays nobody. `worst_set` decides which samples are kept.
+//! Kernel events overwrite one another in buffers of the kernel. A separate thread polls new
+//! samples (`watch`), and copies the events around one of the worst so far (`capture`) before they
+//! are overwritten. The controller thread writes the copies ([`Flight::save`]), so a slow disk
+//! causes no delay. `worst_set` decides which samples are kept.
 
 mod capture;
 mod pacer;
@@ -31,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use watch::{Watch, WatchCommand};
 
-/// What all windows of a run may take in the bundle.
+/// The maximum size of all windows of a run in the bundle.
 pub(crate) const ROOM: Bytes = Bytes::mib(256);
 /// How long the controller thread waits for the last poll of a phase.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,17 +43,17 @@ pub struct Flight {
     pacer: Option<Pacer>,
     writer: WindowsWriter,
     document: WindowsDocument,
-    /// Addresses of kernel functions that names were looked for.
+    /// The number of kernel addresses that were looked up.
     named: usize,
-    /// The first thing that could not be written; nothing is written after it.
+    /// The first failed write; nothing is written after it.
     trouble: Option<BundleError>,
 }
 
 impl Flight {
-    /// Begins: when this returns, kernel events are kept.
+    /// Begins: kernel events are kept when this returns.
     ///
     /// # Errors
-    /// They cannot be recorded here.
+    /// Kernel events cannot be recorded here.
     pub fn start(
         bundle: &Path,
         plan: &ExplainPlan,
@@ -64,7 +63,7 @@ impl Flight {
         Flight::start_attached(bundle, plan, cpus, thread_cpus).map(|(flight, _)| flight)
     }
 
-    /// The same, with its BPF programs.
+    /// Like [`Flight::start`], with the recorder's BPF programs.
     pub fn start_attached(
         bundle: &Path,
         plan: &ExplainPlan,
@@ -126,7 +125,7 @@ impl Flight {
         let _ = self.commands.send(WatchCommand::Watch(series));
     }
 
-    /// Polls these beside those that are watched already, whose places stay.
+    /// Polls these in addition; earlier ones keep their indexes.
     pub fn watch_also(&self, series: Watched) {
         let _ = self.commands.send(WatchCommand::WatchAlso(Box::new(series)));
     }
@@ -138,15 +137,15 @@ impl Flight {
         }
     }
 
-    /// Polls new samples if it is time. The flight thread also wakes by itself, but the fewer
-    /// threads wake at their own times, the smaller the disturbance.
+    /// Polls new samples if due. The flight thread also wakes by itself, but fewer threads with
+    /// their own wake-ups disturb less.
     pub fn poll(&mut self) {
         if self.pacer.as_mut().is_none_or(Pacer::is_time) {
             let _ = self.commands.send(WatchCommand::Poll);
         }
     }
 
-    /// All samples are there: returns when each was polled, and ends polling.
+    /// Called when all samples exist: returns once each was polled, and stops polling.
     pub fn settle(&self) {
         let (done, settled) = mpsc::sync_channel(1);
         if self.commands.send(WatchCommand::Settle(done)).is_ok() {
@@ -154,7 +153,7 @@ impl Flight {
         }
     }
 
-    /// Writes what was copied since the last call.
+    /// Writes the copies made since the last call.
     pub fn save(&mut self) {
         let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else {
             return;
@@ -168,8 +167,8 @@ impl Flight {
                 names.symbols = symbols;
             }
         }
-        // In this order: whatever occurs in a window has a name, and at no instant are there fewer
-        // windows than before.
+        // In this order: everything in a window has a name, and there are never fewer windows than
+        // before.
         let mut outcome = self.writer.renew(&self.document);
         for (number, window) in &taken.fresh {
             let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
@@ -183,7 +182,7 @@ impl Flight {
         }
     }
 
-    /// Ends it: everything is written. What its reader must know.
+    /// Ends the recorder after writing everything; returns the findings.
     pub fn stop(mut self) -> Vec<Finding> {
         let _ = self.commands.send(WatchCommand::Stop);
         self.save();
@@ -208,7 +207,7 @@ impl Flight {
 const DIED: &str = "the flight recorder thread died; this is a bug. The windows written until \
                     then are in the bundle";
 
-/// How the error begins of a system that has no flight recorder.
+/// The beginning of the error on a system without a flight recorder.
 pub(crate) const NOT_EXPLAINED: &str = "the worst samples cannot be explained here: ";
 
 fn start_recorder(request: Request) -> Result<Recorder, Failure> {

@@ -1,8 +1,8 @@
-//! The search for what makes a kernel late.
+//! The search for inputs that make a kernel late.
 //!
-//! Reading order: the [`space`] of inputs, what trials showed ([`archive`]), the order in which
-//! inputs are tried ([`search`]) and made smaller ([`minimise`]): pure, over a trait that runs
-//! trials. [`trials`] runs them as a lab; [`run`] puts all together.
+//! Reading order: the [`space`] of inputs, the results of trials ([`archive`]), the order of trials
+//! ([`search`]) and minimising ([`minimise`]): pure, over a trait that runs trials. [`trials`] runs
+//! them as a lab; [`run`] puts all together.
 
 pub mod against;
 pub mod archive;

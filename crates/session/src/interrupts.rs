@@ -1,7 +1,6 @@
-//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once. SIGHUP ends it cleanly
-//! however often it comes: of a terminal that is closed it comes twice, from the shell and from the
-//! kernel (tty_io.c, `__tty_hangup`). Where it is ignored from the start, by nohup(1), it stays so:
-//! that is what was asked for.
+//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once. SIGHUP always ends it
+//! cleanly: closing a terminal sends it twice, from the shell and from the kernel (tty_io.c,
+//! `__tty_hangup`). If it is ignored from the start, by nohup(1), it stays ignored, as requested.
 
 use crate::exit::Failure;
 use punctual_sys::signals;
@@ -10,12 +9,12 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why something ended before its end.
+/// The error of something ended by a signal.
 pub fn interrupted() -> Failure {
     Failure::failed("interrupted")
 }
 
-/// What was asked for by signals.
+/// The requests by signals.
 #[derive(Clone)]
 pub struct Interrupts {
     asked: Arc<AtomicBool>,
@@ -23,7 +22,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Takes the signals over from now on.
+    /// Handles the signals from now on.
     pub fn listen() -> Result<Interrupts, Failure> {
         let (asked, hung_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let cannot = |signal| {
@@ -34,7 +33,7 @@ impl Interrupts {
         }
         for signal in [SIGINT, SIGTERM] {
             // Order matters: a signal that finds the flag set ends the process before it would set
-            // it again. 128 + n is what shells say of a process that died of signal n.
+            // it again. Shells use 128 + n for a process that died of signal n.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))
                 .and_then(|_| flag::register(signal, Arc::clone(&asked)))
                 .map_err(cannot(signal))?;
@@ -45,7 +44,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Whether the end was asked for.
+    /// Whether the end was requested.
     pub fn end_requested(&self) -> bool {
         self.asked.load(Ordering::Relaxed) || self.hung_up.load(Ordering::Relaxed)
     }

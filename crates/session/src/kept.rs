@@ -1,6 +1,5 @@
-//! The keeper of one series: its statistics, its log, its account, its lines. Whoever yields
-//! samples passes them on, one or many at a time; what is kept of them, and what becomes of a file
-//! that cannot be written, is decided here.
+//! The keeper of one series: its statistics, its log, its account, its lines. Sources pass samples
+//! on, one or many at a time; storage and write errors are handled here.
 
 #[cfg(test)]
 mod tests;
@@ -15,26 +14,26 @@ use punctual_core::{
 use punctual_measure::collect::{Recent, extend_window};
 use punctual_sys::{clock, pace};
 
-/// Bins of an exact histogram, at most.
+/// The maximum number of bins of an exact histogram.
 const BINS: i64 = 4_096;
 
-/// A series that is being measured.
+/// A series in progress.
 pub struct KeptSeries {
     pub meta: SeriesMeta,
-    /// Its statistics so far, as in the bundle.
+    /// The statistics so far, as in the bundle.
     pub state: State,
     pub recent: Option<Recent>,
-    /// Where the time of its samples goes, as in the bundle.
+    /// The breakdown of the samples, as in the bundle.
     pub account: Fact<SeriesAccount>,
-    /// Its samples that punctual itself delayed, where that shows while it is measured.
+    /// The samples that punctual itself delayed, if that is noticed while measuring.
     pub observed: ObservedSamples,
-    /// The first thing that went wrong with its files.
+    /// The first error with its files.
     trouble: Option<BundleError>,
     writer: SeriesWriter,
     window: Option<Window>,
-    /// Samples that were pushed since the last save.
+    /// Samples since the last save.
     pending: Vec<Sample>,
-    /// Lines of five minutes, of a run for weeks.
+    /// Lines of five minutes, for runs of weeks.
     lines: Option<LineKeeper>,
 }
 
@@ -45,7 +44,7 @@ pub fn shape_within(span: Nanos, period: Option<Nanos>) -> SeriesShape {
 }
 
 impl KeptSeries {
-    /// Begins it with nothing in it; `writer` writes its files.
+    /// Creates an empty series; `writer` writes its files.
     pub fn new(shape: SeriesShape, meta: SeriesMeta, mut writer: SeriesWriter) -> KeptSeries {
         writer.wait_before_writing(pace::between_samples);
         let data = SeriesData::new(shape);
@@ -65,7 +64,7 @@ impl KeptSeries {
         }
     }
 
-    /// Its log keeps the newest samples from now on, and every five minutes have a line.
+    /// From now on its log keeps the newest samples, and every five minutes have a line.
     pub fn keep_lines(&mut self, log_limit: u64) -> Result<(), BundleError> {
         self.lines = Some(LineKeeper::new(clock::now(Clock::Realtime).ns(), self.now()));
         self.writer.rotate(log_limit)
@@ -75,7 +74,7 @@ impl KeptSeries {
         clock::now(self.meta.clock)
     }
 
-    /// Takes an interval in, on CLOCK_MONOTONIC; `missed` periods came before it.
+    /// Adds an interval on CLOCK_MONOTONIC; `missed` periods preceded it.
     pub fn push(
         &mut self,
         seq: u64,
@@ -95,7 +94,7 @@ impl KeptSeries {
         sample
     }
 
-    /// The statistics took these in.
+    /// Counts samples that the statistics have.
     pub fn came_in(&mut self, recent: Recent) {
         if let Some(lines) = &mut self.lines {
             lines.extend(recent.max);
@@ -103,8 +102,8 @@ impl KeptSeries {
         self.recent = Some(recent);
     }
 
-    /// Adds samples to the log, whose statistics are taken in already. Once a write has failed,
-    /// statistics go on alone: whether they were added.
+    /// Adds samples to the log that the statistics have already. After a failed write only
+    /// statistics continue. Returns whether they were added.
     pub fn append(&mut self, samples: &[Sample]) -> bool {
         if self.trouble.is_none() {
             let written = self.writer.append(samples);
@@ -113,7 +112,7 @@ impl KeptSeries {
         self.trouble.is_none()
     }
 
-    /// Adds windows that have ended to the log.
+    /// Adds ended windows to the log.
     pub fn append_windows(&mut self, windows: impl IntoIterator<Item = Window>) {
         for window in windows {
             if self.trouble.is_none() {
@@ -123,7 +122,7 @@ impl KeptSeries {
         }
     }
 
-    /// Saves what there is: what a reader finds if punctual is killed now.
+    /// Saves the current state, for a reader after a kill.
     pub fn checkpoint(&mut self) {
         let now = self.now();
         if self.lines.as_ref().is_some_and(|lines| lines.is_due(now)) {
@@ -132,7 +131,7 @@ impl KeptSeries {
         self.save(SeriesWriter::checkpoint);
     }
 
-    /// Saves everything for good: nothing more comes in.
+    /// Saves everything durably: no more samples follow.
     pub fn finish(&mut self) {
         let last = self.window.take();
         self.append_windows(last);
@@ -149,7 +148,7 @@ impl KeptSeries {
         self.keep_trouble(written);
     }
 
-    /// Saves where the time went, as far as that is known now.
+    /// Saves the breakdown, as far as known now.
     pub fn save_account(&mut self) {
         if !matches!(self.account, Fact::NotAsked) {
             pace::between_samples();
@@ -172,12 +171,12 @@ impl KeptSeries {
         }
     }
 
-    /// The first thing that went wrong with its files.
+    /// The first error with its files.
     pub fn trouble(&self) -> Option<&BundleError> {
         self.trouble.as_ref()
     }
 
-    /// The view that the analysis takes.
+    /// The view for the analysis.
     pub fn view(&self) -> SeriesView<'_> {
         SeriesView { meta: &self.meta, state: &self.state, account: Some(&self.account) }
     }

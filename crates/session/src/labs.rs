@@ -1,8 +1,8 @@
-//! A lab being run: which runs there are ([`jobs`]), where they leave what they find
-//! ([`directory`]), who may run beside whom ([`lane`]), one of them ([`attempt`]), running all here
-//! or on hosts ([`schedule`]) or by Slurm ([`slurm`]), what came of it ([`collect`]), and what
-//! delayed the worst sample of each cell ([`worst`], [`exactly`]). Estimates are from [`times`].
-//! Each run is `punctual run` in a process of its own.
+//! Running a lab: its runs ([`jobs`]), the directory of their results ([`directory`]), the runs
+//! that can be concurrent ([`lane`]), one run ([`attempt`]), all runs here or on hosts
+//! ([`schedule`]) or by Slurm ([`slurm`]), the results ([`collect`]), and the delay of each cell's
+//! worst sample ([`worst`], [`exactly`]). Estimates are from [`times`]. Each run is `punctual run`
+//! in its own process.
 
 pub mod attempt;
 pub mod collect;

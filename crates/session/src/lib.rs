@@ -1,21 +1,20 @@
 #![forbid(unsafe_code)]
-//! Running things: what conducts a run, a recording, an explanation, a target, a lab, a search, an
-//! attached program.
+//! Runs, recordings, explanations, targets, labs, searches, attached programs.
 //!
-//! Nothing here knows the command line or a terminal: requests come as plain options, what is to be
-//! shown meanwhile goes to a [`messages::Messages`] and to watchers ([`run::watcher`],
-//! [`attach::watcher`]). The modules in the order of the data:
+//! Nothing here depends on the command line or a terminal: requests are plain options, messages go
+//! to a [`messages::Messages`] and to watchers ([`run::watcher`], [`attach::watcher`]). The modules
+//! in the order of the data:
 //!
-//! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: small things of all.
-//! 2. [`options`] and [`request`]: what was asked for, as a plan.
-//! 3. `engine`, which drives whatever yields samples, and [`kept`], which keeps them.
-//! 4. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
-//! 5. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it; [`baseline`]:
-//!    what the runs before it say; [`traces`]: bundles of what other tools recorded.
+//! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: basics.
+//! 2. [`options`] and [`request`]: the request, as a plan.
+//! 3. `engine`, which drives all sources of samples, and [`kept`], which stores samples.
+//! 4. [`run`], with its companions: [`recording`], [`flight`], [`metrics`], [`violation`].
+//! 5. [`recorded`], [`limits`], [`explained`], [`exact`]: the evidence in a bundle; [`baseline`]:
+//!    the earlier runs; [`traces`]: bundles from the recordings of other tools.
 //! 6. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`tune`]: which
 //!    settings help; [`attach`] and [`truth`].
 
-// They panic where the terminal was closed: `messages` does not.
+// These macros panic if the terminal was closed: `messages` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod attach;

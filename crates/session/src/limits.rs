@@ -1,4 +1,4 @@
-//! Checks limits on intervals against a recording, for `punctual trace --limit` and `[record]` of
+//! Checks limits on intervals against a recording: `punctual trace --limit`, `[record]` of
 //! experiments.
 
 use crate::exit::Failure;
@@ -12,12 +12,12 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Names, Severity};
 use punctual_report::format::counted;
 
-/// What is limited, and what became of it.
+/// A limit and its result.
 pub type Judged = (String, LimitSummary);
 
-/// Whether limits can be understood, before anything starts: `names` are those that are known by
-/// then. What a kernel event is about (a thread by its name) shows while it is recorded, and so do
-/// test points, where there may be any.
+/// Checks before the start that limits can be parsed: `names` are those known by then. The subject
+/// of a kernel event (a thread by its name) is known only while recording, and so are test points,
+/// if there may be any.
 pub fn check(limits: &[String], names: &Names, may_have_points: bool) -> Result<(), Failure> {
     let mut wrong =
         limits.iter().filter_map(|limit| match Request::find_limited(limit, names, None, None) {
@@ -34,7 +34,7 @@ pub fn check(limits: &[String], names: &Names, may_have_points: bool) -> Result<
     }
 }
 
-/// Holds the limits (as written: `A->B < 100us`) against the recording of a bundle.
+/// Checks the limits (as written: `A->B < 100us`) against the recording of a bundle.
 pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<Judged> {
     if limits.is_empty() {
         return Vec::new();
@@ -69,7 +69,7 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<Judged> {
     judged
 }
 
-/// A limit that nothing can be said of.
+/// A limit that cannot be decided.
 fn undecided(written: &str, why: String) -> Judged {
     let end = written.find(['<', '=']).unwrap_or(written.len());
     let (name, limit) = written.split_at(end);
@@ -100,7 +100,7 @@ fn of(document: &PairsDocument) -> impl Iterator<Item = Judged> + '_ {
     })
 }
 
-/// What is found of a limit that does not hold: a violation is `bad`, an undecided one a `warning`.
+/// The finding of a limit that does not hold: a violation is `bad`, an undecided one a `warning`.
 pub fn finding((name, limit): &Judged) -> Option<Finding> {
     let written = format!("{name} {}", limit.limit);
     let why = limit.reason.as_deref().unwrap_or_default();

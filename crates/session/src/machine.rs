@@ -1,6 +1,6 @@
-//! Which machine this is.
+//! The identity of this machine.
 
-/// Its name, as in uname(2), without a call of our own; empty where it cannot be read.
+/// The machine's name, as in uname(2), without a system call of our own; empty if unreadable.
 pub fn name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().replace('/', "_")

@@ -1,25 +1,24 @@
-//! What is to be shown while something goes on: the command decides how it looks, and whether
-//! anybody sees it.
+//! Messages during a command: the command decides on their form and whether to show them.
 
 use punctual_plan::Problems;
 use std::path::Path;
 
 pub type Listener = &'static dyn Messages;
 
-/// Shows messages; that nobody can read them ends nothing.
+/// Shows messages; failure to write them ends nothing.
 pub trait Messages: Sync {
     fn say(&self, text: &str);
     /// An error that does not end the command.
     fn complain(&self, message: &str);
     fn warn(&self, problems: &Problems);
-    /// A line of progress; not for who wants none.
+    /// A line of progress; omitted if not wanted.
     fn progress(&self, line: &str);
-    /// The same, of somebody: a bold name on a terminal.
+    /// A line of progress of a named source: bold on a terminal.
     fn progress_of(&self, name: &str, line: &str);
-    /// The columns of the line that [`Messages::replace_line`] shows; `None` where there is none:
-    /// no terminal, or progress is not wanted.
+    /// The columns of the line that [`Messages::replace_line`] shows; `None`: no terminal, or no
+    /// progress wanted.
     fn line_width(&self) -> Option<usize>;
-    /// Shows a line in the place of the one before; an empty one takes it away.
+    /// Replaces the last line; an empty one removes it.
     fn replace_line(&self, line: &str);
 }
 
@@ -37,7 +36,7 @@ impl Messages for Silent {
     fn replace_line(&self, _: &str) {}
 }
 
-/// A path as it may stand in a message.
+/// A path, safe to show in a message.
 pub fn shown(path: &Path) -> String {
     punctual_report::format::plain(&path.to_string_lossy())
 }

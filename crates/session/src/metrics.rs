@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The distance of two versions of the file.
+/// Time between two versions of the file.
 pub const INTERVAL: Nanos = Nanos::from_secs(15);
-/// Whoever collects runs as somebody else.
+/// The collector runs as another user.
 const MODE: u32 = 0o644;
 
-/// The file, and what became of it.
+/// The file, and the results of its writes.
 pub struct MetricsFile {
     path: PathBuf,
     next: MonotonicNs,
@@ -24,7 +24,7 @@ pub struct MetricsFile {
 }
 
 impl MetricsFile {
-    /// Nothing is written yet; the first version is due at once.
+    /// Writes nothing yet; the first version is due at once.
     pub fn new(path: PathBuf) -> MetricsFile {
         MetricsFile { path, next: MonotonicNs(0), written: 0, failed: 0, why: None }
     }
@@ -38,13 +38,13 @@ impl MetricsFile {
         due
     }
 
-    /// Replaces the file for the last time, when findings are no longer taken.
+    /// Replaces the file for the last time, after findings are closed.
     pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
         let cannot = |why| Failure::failed(format!("cannot write {}: {why}", self.path.display()));
         replace(&self.path, text).map_err(cannot)
     }
 
-    /// Replaces the file as a whole. What fails becomes a finding.
+    /// Replaces the file as a whole. A failure becomes a finding.
     pub fn write(&mut self, text: &str) {
         self.written += 1;
         if let Err(why) = replace(&self.path, text) {
@@ -53,7 +53,7 @@ impl MetricsFile {
         }
     }
 
-    /// What could not be written.
+    /// The finding of failed writes.
     pub fn finding(&self, subject: &str) -> Option<Finding> {
         let why = self.why.as_ref()?;
         let message =
@@ -66,8 +66,8 @@ impl MetricsFile {
     }
 }
 
-/// Readers see the whole old text or the whole new one. It is not synced: after a crash of the
-/// system there is nothing to collect.
+/// Replaces the file atomically for readers. It is not synced: after a crash of the system there is
+/// nothing to collect.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     // The collector reads `*.prom` only.
@@ -75,7 +75,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     beside.push(name);
     beside.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(beside);
-    // What an earlier process of this id left there.
+    // Left there by an earlier process of this id.
     let _ = fs::remove_file(&beside);
     let written = OpenOptions::new()
         .write(true)

@@ -1,5 +1,5 @@
-//! The service manager, where it started this and wants to know of it (sd_notify(3)): `READY=1`
-//! once something is measured, `WATCHDOG=1` with every checkpoint.
+//! Notifies the service manager, if it started this and wants it (sd_notify(3)): `READY=1` once
+//! something is measured, `WATCHDOG=1` with every checkpoint.
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one of the environment; `None` without one, or where its socket cannot be used.
+    /// The service manager of the environment; `None` without one, or if its socket is unusable.
     pub fn of_environment() -> Option<ServiceManager> {
         ServiceManager::at(&env::var_os(VARIABLE)?)
     }
@@ -33,7 +33,7 @@ impl ServiceManager {
         Some(ServiceManager { socket, address: address.ok()?, is_ready: false })
     }
 
-    /// The run goes on. What cannot be sent is not sent again: the next checkpoint is near.
+    /// Reports that the run continues. A failed message is not repeated: the next one is near.
     pub fn alive(&mut self) {
         let text: &[u8] = if self.is_ready { b"WATCHDOG=1" } else { b"READY=1\nWATCHDOG=1" };
         self.is_ready |= self.socket.send_to_addr(text, &self.address).is_ok();

@@ -1,5 +1,5 @@
-//! The threads of punctual, this one and others that measure, as long as something is measured:
-//! what they delay says nothing about the system.
+//! The threads of punctual, of this process and of other measuring ones, during a measurement:
+//! delays by them say nothing about the system.
 
 use punctual_core::cycle::{Cycle, Gap};
 use punctual_core::entry::Entry;
@@ -14,13 +14,12 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Those of a recording.
+    /// The observers of a recording.
     pub fn of(threads: &BTreeSet<Tid>) -> Observers {
         Observers { threads: threads.iter().map(|tid| tid.0).collect(), looked: None }
     }
 
-    /// Looks for new ones, about each second. Those that have ended stay: what they did may be
-    /// handed over later.
+    /// Looks for new ones, about each second. Ended ones stay: their records may arrive later.
     pub fn look(&mut self) {
         let now = clock::monotonic();
         if self.looked.is_none_or(|looked| now - looked >= Nanos::SECOND) {
@@ -33,20 +32,20 @@ impl Observers {
         &self.threads
     }
 
-    /// An entry that says whether punctual caused it.
+    /// Marks an entry that punctual caused.
     pub fn entry(&self, entry: Entry) -> Entry {
         let by = entry.originator.map_or(0, |by| by.tid);
         let observer = self.threads.contains(&entry.task) || self.threads.contains(&by);
         Entry { observer, ..entry }
     }
 
-    /// A gap that says the same.
+    /// Marks a gap that punctual caused.
     pub fn gap(&self, gap: Gap) -> Gap {
         let observes = gap.culprit.is_some_and(|culprit| self.threads.contains(&culprit.tid));
         if observes { gap.of_observer() } else { gap }
     }
 
-    /// A cycle that says what of its delays was punctual.
+    /// Marks the delays of a cycle that punctual caused.
     pub fn cycle(&self, cycle: Cycle) -> Cycle {
         let observes = cycle.culprit.is_some_and(|culprit| self.threads.contains(&culprit.tid));
         if observes { cycle.of_observer() } else { cycle }

@@ -1,4 +1,4 @@
-//! What a run is asked for beside its experiment: it goes before what the file says.
+//! The options of a run besides its experiment; they override the file.
 
 use crate::exit::Failure;
 use crate::recording;
@@ -9,7 +9,7 @@ use punctual_plan::{ExplainPlan, Plan, RecordPlan};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a lost connection is tried again by default.
+/// How long a lost connection is retried by default.
 const RECONNECT: Duration = Duration::from_secs(600);
 /// How long a run waits for its owner by default.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
@@ -17,40 +17,40 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// The request.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Only the plan is wanted, and nothing is started.
+    /// Show only the plan, and start nothing.
     pub plan_only: bool,
     pub output: Option<PathBuf>,
-    /// Whether progress is not wanted.
+    /// Show no progress.
     pub quiet: bool,
     /// A latency above this ends the run.
     pub stop_above: Option<Nanos>,
-    /// What sh(1) runs when a requirement is violated.
+    /// The command that sh(1) runs when a requirement is violated.
     pub on_violation: Option<String>,
     pub forever: bool,
-    /// Kernel events that are recorded.
+    /// Kernel events to record.
     pub trace: Vec<String>,
     /// Whether the worst samples are explained.
     pub explain: bool,
-    /// Whether what recording costs is measured before the run; `None`: as the experiment has it.
+    /// Whether to measure the cost of recording before the run; `None`: as in the experiment.
     pub calibrate: Option<bool>,
-    /// Whether experiments are allowed that could make the system unresponsive.
+    /// Whether to allow experiments that could make the system unresponsive.
     pub force: bool,
     pub target: Option<String>,
     pub seed: Option<u64>,
-    /// How many times, in virtual time.
+    /// The number of runs, in virtual time.
     pub repeat: u32,
     /// Whether every instruction is seen.
     pub exact: bool,
-    /// For targets that ssh(1) reaches.
+    /// Options of targets that ssh(1) reaches.
     pub ssh: SshOptions,
 }
 
-/// What is asked of a target that is another system.
+/// The options of a target that is another system.
 #[derive(Clone, Debug, Default)]
 pub struct SshOptions {
-    /// The run that is followed, instead of starting one.
+    /// The run to follow, instead of starting one.
     pub resume: Option<String>,
-    /// How long a lost connection is tried again.
+    /// How long a lost connection is retried.
     pub reconnect_for: Option<Nanos>,
     /// How long the run continues, and its bundle is kept, while no client is connected.
     pub keep_for: Option<Nanos>,
@@ -67,14 +67,14 @@ impl SshOptions {
     }
 }
 
-/// The option that says whether what recording costs is measured.
+/// The option that enables or disables measuring the cost of recording.
 pub fn calibration_option(measured: bool) -> &'static str {
     if measured { "--calibrate" } else { "--no-calibration" }
 }
 
 impl RunOptions {
-    /// The arguments that a run on a target is given there. Each option stands here: what is done
-    /// on the way back is left out.
+    /// The arguments of this run on a target. Every option is considered here; those that concern
+    /// the way back are omitted.
     pub fn for_a_target(&self, allow_unknown: bool) -> Vec<String> {
         let RunOptions {
             plan_only,
@@ -125,7 +125,7 @@ impl RunOptions {
             plan.run_forever().map_err(Failure::refused)?;
         }
         if !self.trace.is_empty() {
-            // Other groups of events than the plan's.
+            // Other groups of events than in the plan.
             let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
             let recording::Events { groups, tracepoints } =
                 recording::events(&self.trace, &Group::USUAL)?;

@@ -11,8 +11,7 @@ const RUNNERS: [&str; 11] = [
     "cpulimit",
 ];
 
-/// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in
-/// $PATH.
+/// Finds a program as execvp(3) does: a name with a slash is a path, others are searched in $PATH.
 pub fn find_program(name: &str) -> Result<PathBuf, String> {
     let runnable = |path: &Path| -> Result<(), String> {
         let meta = path.metadata().map_err(|why| why.to_string())?;
@@ -31,7 +30,7 @@ pub fn find_program(name: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| "there is no such program in $PATH".to_owned())
 }
 
-/// A program, and those that a shell or the like starts for it as far as its arguments show.
+/// A program, and those that a shell or the like starts for it, as far as its arguments show.
 pub fn programs_of(program: &Path, arguments: &[String]) -> BTreeSet<PathBuf> {
     let mut programs = BTreeSet::from([program.to_owned()]);
     let name = program.file_name().unwrap_or_default().to_string_lossy();
@@ -44,7 +43,7 @@ pub fn programs_of(program: &Path, arguments: &[String]) -> BTreeSet<PathBuf> {
     programs
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process exists and is not a zombie.
 pub fn is_there(pid: u32) -> bool {
     state(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
 }

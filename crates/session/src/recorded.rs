@@ -1,8 +1,7 @@
-//! The recording of a bundle as events: what was recorded, what it is called, and everything in the
-//! order of time.
+//! The recording of a bundle as events: its extent, its names, and all events in the order of time.
 //!
-//! The samples of a run stand among its events as marks ([`EventKind::Sample`]), so that a late one
-//! is seen with what ran then.
+//! The samples of a run are among its events as marks ([`EventKind::Sample`]), so that a late one
+//! is shown with the activity at that time.
 
 mod blocks;
 mod samples;
@@ -20,9 +19,9 @@ use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::merge::{Batches, Merge};
 use std::collections::BTreeMap;
 
-/// The recording of a bundle, ready to be read as often as one likes.
+/// The recording of a bundle, which can be read repeatedly.
 pub struct Opened<'b> {
-    /// What was recorded and what was lost.
+    /// The recorded extent and the losses.
     pub recorded: Recorded,
     bundle: &'b Bundle,
     recording: &'b Recording,
@@ -31,7 +30,7 @@ pub struct Opened<'b> {
 /// Events in the order of time; memory does not grow with their number.
 pub type Events<'b> = Merge<Box<dyn Batches + 'b>>;
 
-/// Opens the recording of a bundle; `None` where it has none.
+/// Opens the recording of a bundle; `None` if it has none.
 pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
     let recording = bundle.recording.as_ref()?;
     let mut recorded = recording.recorded();
@@ -39,7 +38,7 @@ pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
     Some(Opened { recorded, bundle, recording })
 }
 
-/// The recording of a bundle; that there is none is a wrong request.
+/// The recording of a bundle; without one the request is wrong.
 pub fn required(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
     let none = || {
         let path = bundle.directory.display();
@@ -49,7 +48,7 @@ pub fn required(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
     open(bundle).ok_or_else(none)
 }
 
-/// That the recording of a bundle can be read, where it has one: what cannot be read is not absent.
+/// Checks that the recording of a bundle, if any, is readable: an unreadable one is not absent.
 pub fn readable(bundle: &Bundle) -> Result<(), Failure> {
     let why = bundle.recording.as_ref().and_then(|recording| recording.unreadable.as_ref());
     let path = bundle.directory.display();
@@ -58,7 +57,7 @@ pub fn readable(bundle: &Bundle) -> Result<(), Failure> {
 }
 
 impl<'b> Opened<'b> {
-    /// What the numbers in events are called.
+    /// The names of the numbers in events.
     pub fn names(&self) -> &'b Names {
         self.recording.names()
     }
@@ -77,7 +76,7 @@ impl<'b> Opened<'b> {
         (counts, occupancy.document(warnings, self.names(), &self.recorded))
     }
 
-    /// What `--json` says of it.
+    /// The summary for `--json`.
     pub fn summary(&self) -> RecordingSummary {
         let (counts, occupancy) = self.counted();
         let switches = self.recorded.covers(Group::Sched);
@@ -118,7 +117,7 @@ impl<'b> Opened<'b> {
         self.window(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
     }
 
-    /// The events from `from` to `to`, both included; blocks that hold none of them are not read.
+    /// The events from `from` to `to`, both included; blocks without any of them are not read.
     pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> Events<'b> {
         let kernel = blocks::sources(self.recording, from, to);
         Merge::new(kernel.chain(samples::sources(self.bundle, from, to)))

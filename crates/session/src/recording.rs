@@ -1,8 +1,7 @@
-//! A recording beside whatever else goes on: one thread takes what the recorders hold and appends
-//! it to the bundle.
+//! A recording: one thread reads the recorders and appends to the bundle, beside everything else.
 //!
-//! Nothing is decoded meanwhile. The thread keeps away from the CPUs that are recorded where others
-//! are left, and wakes at times of its own: nobody who records wakes it.
+//! Nothing is decoded meanwhile. The thread avoids the recorded CPUs if others are left, and wakes
+//! at its own times: no recorder wakes it.
 
 mod drain;
 mod points;
@@ -25,33 +24,33 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 pub use wanted::{BUFFER, Events, Wanted, WantedProbes, events};
 
-/// A recording that goes on.
+/// A recording in progress.
 pub struct Recording {
-    /// `None` where it was stopped.
+    /// `None` once stopped.
     thread: Option<JoinHandle<Option<Done>>>,
     stop: Arc<AtomicBool>,
     progress: Arc<Progress>,
-    /// What cannot be recorded here of what was wanted, and why.
+    /// The requested items that cannot be recorded here, with reasons.
     pub findings: Vec<Finding>,
 }
 
 impl Recording {
-    /// Begins: when this returns, the recorders are in force.
+    /// Begins: the recorders are in force when this returns.
     ///
     /// # Errors
-    /// Nothing that was wanted can be recorded, or kernel events cannot and the request insists.
+    /// Nothing requested can be recorded, or kernel events cannot and the request insists.
     pub fn start(bundle: &Path, wanted: Wanted) -> Result<Recording, Failure> {
         Recording::start_attached(bundle, wanted).map(|(recording, _)| recording)
     }
 
-    /// The same, with the BPF programs of kernel events.
+    /// Like [`Recording::start`], with the BPF programs of kernel events.
     pub fn start_attached(bundle: &Path, wanted: Wanted) -> Result<(Recording, Attached), Failure> {
         let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<Progress>::default());
         let (ready, started) = mpsc::sync_channel(1);
         let (bundle, its_stop, its_progress) =
             (bundle.to_owned(), Arc::clone(&stop), Arc::clone(&progress));
-        // Recorders are made by the thread that reads them: memory that they map is touched where
-        // it is used.
+        // The reading thread creates the recorders: it uses the memory that they map, and should be
+        // the one to touch it first.
         let body = move || {
             settle_thread(&wanted.thread_cpus);
             match Drain::start(&bundle, wanted, its_progress) {
@@ -77,12 +76,12 @@ impl Recording {
         &self.progress
     }
 
-    /// Whether it has ended of itself.
+    /// Whether the recording has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.progress.ended.load(Ordering::Relaxed)
     }
 
-    /// Ends it: recorders are taken away, the rest is written, the document is for good.
+    /// Stops: removes the recorders, writes the rest, and saves the document durably.
     pub fn stop(mut self) -> Result<Done, Failure> {
         self.end().ok_or_else(|| Failure::failed(DIED))
     }
@@ -95,7 +94,7 @@ impl Recording {
     }
 }
 
-/// Where what it stands beside could not begin: nothing of it stays in tracefs.
+/// If its companion could not begin: nothing of it stays in tracefs.
 impl Drop for Recording {
     fn drop(&mut self) {
         self.end();
@@ -105,8 +104,7 @@ impl Drop for Recording {
 const DIED: &str =
     "the recording thread died; this is a bug. What it wrote until then is in the bundle";
 
-/// Puts the calling thread, one that takes what recorders hold, where it disturbs least and is
-/// soonest.
+/// Places the calling thread, which reads recorders, where it disturbs least and runs soonest.
 pub fn settle_thread(cpus: &CpuSet) {
     if !cpus.is_empty() {
         // Elsewhere it disturbs more, and is seen in the recording.
@@ -115,10 +113,10 @@ pub fn settle_thread(cpus: &CpuSet) {
     hasten();
 }
 
-/// Where many want its CPU, or real-time tasks hold the one that it last ran on, buffers fill while
-/// the thread waits. As the least of the real-time tasks it is moved to wherever one of them would
-/// be (kernel/sched/rt.c, push and pull); without the right to that it takes its turn, an early one
-/// if it may.
+/// If many tasks want its CPU, or real-time tasks hold the one that it last ran on, buffers fill
+/// while the thread waits. At the lowest real-time priority it is moved wherever such a task may
+/// run (kernel/sched/rt.c, push and pull); without that right it takes its turn, an early one if
+/// allowed.
 fn hasten() {
     let least = Scheduling::new(Policy::Fifo, Priority::new(1));
     let early = Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) };

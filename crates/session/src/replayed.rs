@@ -1,4 +1,4 @@
-//! A sample as a replay of its run counted it, instruction by instruction.
+//! A sample counted by a replay of its run, instruction by instruction.
 
 use punctual_analyze::answer::deciding;
 use punctual_bundle::Bundle;
@@ -6,8 +6,8 @@ use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExactSample};
 use punctual_bundle::summary::Summary;
 use punctual_core::Nanos;
 
-/// The sample of this phase and series with this latency, where the same run was replayed: where
-/// the digest of all its samples is this one.
+/// The sample of this phase and series with this latency, if the same run was replayed: if the
+/// digest of all its samples is this one.
 pub fn sample(
     run: &Bundle,
     digest: Option<&str>,

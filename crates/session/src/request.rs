@@ -21,7 +21,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The name under which a bundle keeps the file.
+    /// The name of the file in a bundle.
     pub fn kept_as(&self) -> &'static str {
         match self.experiment.format {
             SourceFormat::Toml => "experiment.toml",
@@ -30,14 +30,14 @@ impl Loaded {
     }
 }
 
-/// The bytes of a file, as many as an experiment may have.
+/// The bytes of a file, up to the maximum of an experiment.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let file = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
         true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
         false => Ok(file),
     });
-    // One byte more than is allowed: enough to know that there are too many.
+    // One byte above the maximum shows that there are too many.
     let limit = MAX_FILE_BYTES as u64 + 1;
     let read = file.and_then(|file| file.take(limit).read_to_end(&mut bytes));
     read.map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
@@ -51,23 +51,23 @@ pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
     Ok(Loaded { experiment, bytes })
 }
 
-/// An experiment as it was asked for: read, not yet understood.
+/// An experiment as requested: read, not parsed.
 pub struct Asked {
-    /// The file, or what stands for one in messages.
+    /// The file, or its substitute in messages.
     pub path: PathBuf,
-    /// Its bytes.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// Unknown sections and keys are warnings.
+    /// Treat unknown sections and keys as warnings.
     pub allow_unknown: bool,
-    /// When it was asked for, as it stands in the default name of a bundle.
+    /// The time of the request, as in the default name of a bundle.
     pub stamp: String,
     force: bool,
-    /// What the command line says of the target.
+    /// The target of the command line.
     pub target: Option<String>,
 }
 
 impl Asked {
-    /// An experiment of a file.
+    /// An experiment from a file.
     pub fn of_file(
         path: &Path,
         allow_unknown: bool,
@@ -76,14 +76,14 @@ impl Asked {
         Ok(Asked { allow_unknown, ..Asked::of_text(path, read(path)?, options) })
     }
 
-    /// An experiment that is no file; `path` stands for its path in messages.
+    /// An experiment without a file; messages show `path` instead.
     pub fn of_text(path: &Path, bytes: Vec<u8>, options: &RunOptions) -> Asked {
         let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
         let (force, target) = (options.force, options.target.clone());
         Asked { path: path.to_owned(), bytes, allow_unknown: false, stamp, force, target }
     }
 
-    /// An experiment that is no file, as it stands.
+    /// An experiment without a file or options.
     pub fn of_plain_text(path: &Path, bytes: Vec<u8>) -> Asked {
         let (path, stamp) = (path.to_owned(), String::new());
         Asked { path, bytes, allow_unknown: false, stamp, force: false, target: None }
@@ -93,28 +93,28 @@ impl Asked {
         LoadOptions { allow_unknown: self.allow_unknown }
     }
 
-    /// Where it is to run.
+    /// The target that it runs on.
     pub fn target(&self) -> Result<TargetPlan, Failure> {
         let target =
             punctual_plan::target(&self.path, &self.bytes, &self.options(), self.target.as_deref());
         Ok(target?)
     }
 
-    /// Reads it without asking any system.
+    /// Reads the experiment without asking any system.
     pub fn load(&self) -> Result<Loaded, Failure> {
         let read = punctual_plan::load(&self.path, &self.bytes, &self.options());
         Ok(Loaded { experiment: read?, bytes: self.bytes.clone() })
     }
 
-    /// Resolves it for this system; warnings are shown, errors end it.
+    /// Resolves the experiment for this system; warnings are shown, errors end it.
     pub fn resolve(&self, messages: Listener) -> Result<(Loaded, Plan), Failure> {
         let files = Root::system();
         let (online, present) = (cpus(&files, "online")?, cpus(&files, "present")?);
         self.resolve_for(online, present, memory(&files)?, messages)
     }
 
-    /// Resolves it for a system with these CPUs and so many bytes of memory, and with the programs
-    /// of this one.
+    /// Resolves the experiment for a system with these CPUs, this much memory in bytes, and the
+    /// programs of this one.
     pub fn resolve_for(
         &self,
         online: CpuSet,

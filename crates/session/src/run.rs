@@ -66,17 +66,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use watcher::Watcher;
 
-/// What a run is given beside its plan.
+/// The inputs of a run besides its plan.
 pub struct RunContext {
-    /// Where figures are written to while they are measured.
+    /// The file for figures during measuring.
     pub metrics: Option<MetricsFile>,
-    /// What it continues, and what it is held against.
+    /// The run to continue, and the ones to compare with.
     pub further: Further,
-    /// What is attached to; the plan is then of [`crate::attach`].
+    /// The attached program or CPUs; the plan is then of [`crate::attach`].
     pub attached: Option<AttachedTo>,
-    /// In what this build differs from a release.
+    /// How this build differs from a release.
     pub differs: Option<&'static str>,
-    /// Who hears what cannot be a finding any more.
+    /// The listener for errors that are too late for a finding.
     pub messages: Listener,
 }
 
@@ -106,7 +106,7 @@ pub fn run(
         None if context.attached.is_some() => None,
         None => partition::Held::join(plan, context.messages)?,
     };
-    // What is attached to is of no experiment file.
+    // An attachment has no experiment file.
     let file = context.attached.is_none().then_some(loaded);
     write_request(&mut writer, plan, file).map_err(Failure::failed)?;
     let gap = context.further.continuation.as_ref().map(|of| of.gap);
@@ -171,8 +171,7 @@ fn write_request(
     plan.published.iter().try_for_each(|published| writer.write_published(published))
 }
 
-/// Measures what recording costs, where the plan asks for that; the bundle has the result, or why
-/// there is none.
+/// Measures the cost of recording, if planned; the bundle has the result, or why there is none.
 fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError> {
     let wanted = match &run.attached {
         None => run.plan.calibration(),
@@ -207,7 +206,7 @@ fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError
     run.writer.set_calibration(measured)
 }
 
-/// What goes on beside measuring: all of it is in force when this returns.
+/// Starts everything that runs beside measuring: all of it is in force when this returns.
 fn companions(
     run: &mut Run<'_>,
     metrics: Option<SharedMetrics>,
@@ -229,7 +228,7 @@ fn companions(
         };
         match started {
             Ok(started) => flight = Some(started),
-            // What the run records anyway does.
+            // The events that the run records anyway suffice.
             Err(why) if foreign_ids().is_none() && records_switches(plan) => {
                 let message = "the flight recorder is unavailable: the worst samples are explained \
                                from the events that the run records";
@@ -252,7 +251,7 @@ fn companions(
     }
     let accounting = accounting::State::start(plan, findings);
     let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
-    // Windows and accounts are written before a command is started that may look at them.
+    // Windows and accounts are written before a command starts that may read them.
     let all = [
         flight.map(Explaining::new).map(boxed),
         recording.map(boxed),
@@ -290,12 +289,12 @@ fn boxed<C: Companion + 'static>(companion: C) -> Box<dyn Companion> {
 }
 
 /// Files that a run holds open at least, and for each thread: its log, its checkpoint, its lines,
-/// and what it works on.
+/// and the files that it works on.
 const FILES: u64 = 32;
 const FILES_OF_THREAD: u64 = 5;
 
-/// As many open files as the plan needs are allowed, or nothing starts: a bundle would be written
-/// in part.
+/// Raises the limit of open files to the need of the plan, or nothing starts: a bundle would be
+/// written in part.
 fn open_files(plan: &Plan) -> Result<(), Failure> {
     let threads = plan
         .phases
@@ -304,7 +303,7 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
     let needed = FILES + FILES_OF_THREAD * threads.max().unwrap_or(0_usize) as u64;
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |most: Option<u64>| most.is_none_or(|most| most >= needed);
-    // Only where it must be: programs that we start inherit it.
+    // Only if needed: programs that we start inherit it.
     let raised = || setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).is_ok();
     if is_enough(limit.current) || is_enough(limit.maximum) && raised() {
         return Ok(());
@@ -315,9 +314,9 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
     )))
 }
 
-/// Resources of later phases are acquired before the first one begins, and released again: a run
-/// that must fail later is refused. Those of the first phase are acquired when it is prepared,
-/// before anything starts.
+/// Acquires and releases the resources of later phases before the first one begins: a run that must
+/// fail later is refused. Those of the first phase are acquired when it is prepared, before
+/// anything starts.
 fn rehearse(plan: &Plan) -> Result<(), Failure> {
     for phase in plan.phases.iter().skip(1) {
         let of_threads = phase.measures.iter().filter(|measure| measure.workload.has_threads());

@@ -1,5 +1,5 @@
-//! A kernel's sections that are not preemptible, as far as a run reaches them: any command in a
-//! guest, its boot, or the measurement of a bundle.
+//! The non-preemptible sections of a kernel that a run reaches: any command in a guest, its boot,
+//! or the measurement of a bundle.
 
 use crate::exact::{self, HowMuch, INSN, Programs};
 use crate::exit::Failure;
@@ -25,30 +25,31 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A command may take as long as it takes: who waits can end it.
+/// A command may take any time: the user can end it.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-/// What shows the preemption model in force.
+/// Copies the files that show the preemption model in force.
 const COPY_SYSTEM: &str = "for file in /proc/sys/kernel/version /proc/cmdline \
                            /sys/kernel/debug/sched/preempt /sys/kernel/realtime; do\n[ -e $file ] \
                            && mkdir -p /results/system${file%/*} && cat $file \
                            >/results/system$file\ndone\n";
 
-/// What runs in the guest.
+/// The work of the guest.
 pub enum Work {
     /// A command of this machine, in $PATH or by its path.
     Command {
         words: Vec<String>,
-        /// Files that it needs, which get the same path there.
+        /// Files that it needs, which get the same path in the guest.
         files: Vec<PathBuf>,
     },
-    /// Nothing: its boot is of interest.
+    /// Nothing but the guest's boot.
     Boot,
 }
 
-/// Runs it in a guest of the kernel, which may have the settings of `--target vm:`.
+/// The sections of a command or boot in a guest of the kernel, which may have the settings of
+/// `--target vm:`.
 ///
 /// # Errors
-/// The guest cannot be made, or did not come to its end.
+/// The guest cannot be made, or did not reach its end.
 pub fn of_guest(
     kernel: &str,
     work: &Work,
@@ -82,7 +83,7 @@ pub fn of_guest(
         return Err(Failure::failed(result.outcome));
     }
     let dump = Dump::parse(&dump).map_err(Failure::failed)?;
-    // Those of modules that the command loaded, too.
+    // Including the symbols of modules that the command loaded.
     let names = fs::read_to_string(place.path().join("kallsyms")).unwrap_or(symbols.kallsyms);
     let programs = Programs::of(Some(&made_of), &symbols.vdso);
     let exact = Exact::of(&dump, &programs.names(&dump, &names), INSN);
@@ -110,10 +111,10 @@ pub fn of_guest(
     })
 }
 
-/// Those of the measurement of a bundle, which is replayed if no exact explanation is in it.
+/// The sections of a bundle's measurement, which is replayed if it has no exact explanation.
 ///
 /// # Errors
-/// As [`exact::explain`].
+/// Those of [`exact::explain`].
 pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument, Failure> {
     let kept: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
     let exact = match kept.filter(|exact| exact.measured > 0) {
@@ -138,7 +139,7 @@ pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument
 /// Judges the requirements on the longest of all.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// The error in one of them.
 pub fn requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
     texts.iter().map(|text| Require::parse(text).map_err(Failure::refused)).collect()
 }

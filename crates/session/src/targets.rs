@@ -1,12 +1,11 @@
-//! Runs on other systems: the experiment goes to the target, `punctual run` runs it there, and its
-//! bundle comes back.
+//! Runs on other systems: sends the experiment to the target, runs `punctual run` there, and
+//! retrieves its bundle.
 //!
 //! A target is one file under `targets/` with a function `carry_out(&its plan, &RemoteRun) ->
 //! Result<Returned, Failure>`. It sends the run's file under its own name, runs punctual there with
-//! the run's arguments and an `--output` of the target's choice, brings the bundle to
-//! `remote.output`, and ends with a function of `returned`: also when what came back is incomplete,
-//! or nothing did. What is shown and written beside the bundle is the command's affair, the same
-//! for all.
+//! the run's arguments and an `--output` of the target's choice, moves the bundle to
+//! `remote.output`, and ends with a function of `returned`, even if the result is incomplete or
+//! missing. Messages and files beside the bundle are the command's, the same for all.
 
 mod output;
 mod remote;

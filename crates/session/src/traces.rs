@@ -1,5 +1,5 @@
-//! A trace as a bundle: its events as a recording, and the cycles that its threads are found to
-//! have as series, as `attach` measures them.
+//! Converts a trace to a bundle: its events as a recording, and the cycles found in its threads as
+//! series, as `attach` measures them.
 
 #[cfg(test)]
 mod causes;
@@ -29,31 +29,31 @@ use std::path::Path;
 
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "trace";
-/// The finding of a trace that breaks off.
+/// The finding of a truncated trace.
 const CUT_OFF: &str = "trace-cut-off";
-/// Cycles are looked at after so many events.
+/// Events between two evaluations of cycles.
 const ROUND: usize = 1 << 14;
-/// Samples that go into the log of a series.
+/// Samples in the log of a series.
 const KEPT: u64 = 1 << 20;
 
-/// What is asked of the cycles in a trace.
+/// The options for the cycles of a trace.
 #[derive(Default)]
 pub struct TraceOptions {
     /// The name of the bundle's experiment.
     pub name: String,
-    /// Where it came from: `trace.dat (trace-cmd 3.1.6)`.
+    /// The origin of the trace: `trace.dat (trace-cmd 3.1.6)`.
     pub origin: String,
-    /// What is asked of its cycles; the phase is [`PHASE`].
+    /// The options of its cycles; the phase is [`PHASE`].
     pub cycles: CycleOptions,
 }
 
-/// A trace that was made into a bundle.
+/// A converted trace.
 pub struct Converted {
-    /// How the command ends that asked for it.
+    /// The exit code of the requesting command.
     pub exit: Exit,
-    /// Why there are no cycles, where there are none.
+    /// Why there are no cycles, if none.
     pub none: Option<String>,
-    /// What each thread's cycles are, in lines.
+    /// A line that describes the cycles of each thread.
     pub described: Vec<String>,
 }
 
@@ -61,19 +61,19 @@ pub struct Converted {
 pub trait TraceReader {
     /// The next event in the order of time; an error is the last.
     fn next_event(&mut self) -> Option<Result<Event, String>>;
-    /// What is known of it, when the last event was read.
+    /// The facts about the trace, once the last event was read.
     fn about(&self) -> About;
 }
 
-/// What a trace covers, and what is called how.
+/// The extent of a trace and the names in it.
 pub struct About {
-    /// What it covers and lost.
+    /// The recorded extent and the losses.
     pub recorded: Recorded,
-    /// What the numbers in its events are called.
+    /// The names of the numbers in its events.
     pub names: Names,
 }
 
-/// Whether a path names a trace and no bundle: `-` is standard input.
+/// Whether a path names a trace rather than a bundle: `-` is standard input.
 pub fn is_trace(path: &Path) -> bool {
     path == Path::new("-") || path.is_file() || foreign::is_of_lttng(path)
 }
@@ -179,13 +179,13 @@ fn add_cycles(
     Ok(Converted { exit, none, described: described.collect() })
 }
 
-/// How the system calls of a trace get their names, where only that is missing.
+/// How to add the names of a trace's system calls, if only those are missing.
 fn remedy_of_calls(recorded: &Recorded) -> Option<&str> {
     let nameless = recorded.findings.iter().find(|finding| finding.id == NO_MACHINE);
     nameless.and_then(|finding| finding.remedy.as_deref())
 }
 
-/// What cannot be known of cycles by what was recorded.
+/// The limits on cycles that follow from the recording.
 fn limits(recorded: &Recorded) -> Vec<Finding> {
     if !recorded.covers(Group::Sched) {
         let message = "it has no switches of tasks: nothing is known of any thread";

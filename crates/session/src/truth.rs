@@ -1,5 +1,5 @@
-//! How often an explanation is right: causes are injected at instants that are recorded, samples
-//! are taken meanwhile, and their explanations are compared with the record.
+//! Scores explanations: causes are injected at recorded instants while samples are taken, and the
+//! explanations are compared with the record.
 
 mod block;
 mod cases;
@@ -26,7 +26,7 @@ use std::fs;
 use through::Measured;
 pub use through::Through;
 
-/// The cases that run: of some lengths, or of all.
+/// The cases to run: of some lengths, or of all.
 pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {
     let every = Case::every();
     if let Some(name) = named.iter().find(|name| !every.iter().any(|case| case.matches(name))) {
@@ -81,7 +81,7 @@ fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<Tru
         return Ok(result);
     }
     let place = tempfile::tempdir().map_err(Failure::failed)?;
-    // Before a recorder looks what disks are called.
+    // Before a recorder looks up the names of disks.
     let _disk = match case.needs_disk() {
         true => Some(Disk::new(case.length).map_err(Failure::failed)?),
         false => None,

@@ -1,11 +1,11 @@
 //! `punctual tune`: which settings of this machine help, by an experiment on it.
 //!
-//! What is measured when, and what it shows, is decided in [`punctual_analyze::tune`], which knows
-//! no machine. Here is what a tuning is asked ([`asked`]), the settings that this machine offers
-//! ([`offer`], [`setting`]), how they are set and taken back ([`changes`]), a block of measuring
-//! ([`blocks`]), parameters of a boot, of a guest ([`boot`]) and of this machine ([`reboot_plan`],
-//! [`reboots`]), what the best set costs ([`cost`]), the directory from which a tuning goes on
-//! ([`directory`]), all of it together ([`run`]), and the files that keep what was found over a
+//! [`punctual_analyze::tune`] decides on the measurements and their evaluation, and knows no
+//! machine. Here are the request of a tuning ([`asked`]), the settings that this machine offers
+//! ([`offer`], [`setting`]), applying and reverting them ([`changes`]), a block of measuring
+//! ([`blocks`]), boot parameters of a guest ([`boot`]) and of this machine ([`reboot_plan`],
+//! [`reboots`]), the cost of the best set ([`cost`]), the directory from which a tuning is resumed
+//! ([`directory`]), the whole tuning ([`run`]), and the files that persist the findings over a
 //! reboot ([`persistent`], [`apply`]).
 
 pub mod apply;

@@ -1,4 +1,4 @@
-//! `--on-violation CMD`: what sh(1) runs, once, when a stated requirement is violated.
+//! `--on-violation CMD`: a command that sh(1) runs once, when a stated requirement is violated.
 //!
 //! The controller thread starts it and never waits for it while something is measured: it runs on
 //! the CPUs of that thread, in a process group of its own, so that Ctrl-C ends the run alone.
@@ -13,28 +13,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where in the bundle its output goes.
+/// The file in the bundle with the command's output.
 const OUTPUT: &str = "on-violation.log";
-/// How long the end of a run waits for it.
+/// How long the end of a run waits for the command.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was violated, and by which series.
+/// The violation and its series.
 struct Found {
-    /// `phase/series`.
+    /// The path `phase/series`.
     series: String,
     violation: Violation,
 }
 
 enum State {
-    /// Nothing was violated so far.
+    /// No violation so far.
     Waiting,
-    /// Something was: the command is started once the bundle holds the worst sample.
+    /// A violation was found: the command is started once the bundle holds the worst sample.
     Found(Found),
     Running(Found, Child),
     Ended(Found, io::Result<ExitStatus>),
 }
 
-/// The command and what became of it.
+/// The command and its state.
 pub struct ViolationHook {
     command: String,
     bundle: PathBuf,
@@ -42,7 +42,7 @@ pub struct ViolationHook {
 }
 
 impl ViolationHook {
-    /// For the run that writes this bundle.
+    /// Creates the hook of the run that writes this bundle.
     pub fn new(command: String, bundle: &Path) -> ViolationHook {
         let bundle = std::path::absolute(bundle).unwrap_or_else(|_| bundle.to_owned());
         ViolationHook { command, bundle, state: State::Waiting }
@@ -80,8 +80,8 @@ impl ViolationHook {
         }
     }
 
-    /// Starts the command if a violation was found before; the bundle holds its sample by now. Does
-    /// not wait.
+    /// Starts the command if a violation was found; the bundle holds its sample by now. Does not
+    /// wait.
     pub fn advance(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Waiting) {
             State::Found(found) => match start(&self.command, &self.bundle, &found) {
@@ -97,7 +97,7 @@ impl ViolationHook {
         };
     }
 
-    /// At the end of the run: starts it if need be, waits a while, and reports what became of it.
+    /// At the end of the run: starts it if needed, waits a while, and reports the result.
     pub fn finish(mut self) -> Option<Finding> {
         let until = Instant::now() + END_TIMEOUT;
         loop {

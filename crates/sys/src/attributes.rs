@@ -10,12 +10,12 @@ use std::io;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
     pub runtime: Nanos,
-    /// From the start of the period until it must be done.
+    /// The deadline, from the start of the period.
     pub deadline: Nanos,
     pub period: Nanos,
 }
 
-/// How a thread is scheduled.
+/// The scheduling of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scheduling {
     pub policy: Policy,
@@ -26,7 +26,7 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// A policy with its priority and nothing else.
+    /// A policy with only its priority.
     pub fn new(policy: Policy, priority: Option<Priority>) -> Scheduling {
         Scheduling { policy, priority, nice: 0, deadline: None }
     }
@@ -73,9 +73,9 @@ pub fn policy(number: u32) -> Option<Policy> {
     POLICIES.iter().find(|(_, n)| *n as u32 == number).map(|(policy, _)| *policy)
 }
 
-/// Schedules a thread so (`tid` 0: the caller). EPERM: no CAP_SYS_NICE and RLIMIT_RTPRIO too low, a
-/// cgroup without real-time bandwidth, or SCHED_DEADLINE with an affinity that is not a whole root
-/// domain.
+/// Sets a thread's scheduling (`tid` 0: the caller). EPERM: no CAP_SYS_NICE and RLIMIT_RTPRIO too
+/// low, a cgroup without real-time bandwidth, or SCHED_DEADLINE with an affinity that is not a
+/// whole root domain.
 pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
     let number =
         POLICIES.iter().find(|(policy, _)| *policy == scheduling.policy).map_or(0, |(_, n)| *n);
@@ -96,7 +96,7 @@ pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
 }
 
-/// How a thread is scheduled now (`tid` 0: the caller).
+/// The current scheduling of a thread (`tid` 0: the caller).
 pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
     let mut attr = SchedAttr::default();
     // SAFETY: `attr` has the stated size; the kernel writes at most that much.
@@ -126,8 +126,8 @@ pub fn absolute_deadline() -> io::Result<i64> {
     Ok(attr.sched_deadline as i64)
 }
 
-/// Lets a thread run on these CPUs alone (`tid` 0: the caller). EINVAL: none of them is online, or
-/// in the thread's cpuset.
+/// Restricts a thread to these CPUs (`tid` 0: the caller). EINVAL: none of them is online, or in
+/// the thread's cpuset.
 pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
     cpus.iter().for_each(|cpu| mask[cpu / 64] |= 1 << (cpu % 64));
@@ -142,8 +142,7 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
 /// The CPUs that a thread may run on (`tid` 0: the caller).
 pub fn affinity(tid: i32) -> io::Result<CpuSet> {
     let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
-    // SAFETY: the mask is as long as stated; the kernel writes no further and returns how far it
-    // wrote.
+    // SAFETY: the mask is as long as stated; the kernel writes no further and returns the length.
     let bytes = check(unsafe {
         libc::syscall(libc::SYS_sched_getaffinity, tid, size_of_val(&mask), mask.as_mut_ptr())
     })?;
@@ -151,8 +150,8 @@ pub fn affinity(tid: i32) -> io::Result<CpuSet> {
     Ok((0..bits).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
 }
 
-/// Sets the calling thread's timer slack: how much later than asked the kernel may fire its timers.
-/// Real-time policies have none anyway (prctl(2), PR_SET_TIMERSLACK).
+/// Sets the calling thread's timer slack: by how much the kernel may delay its timers. Real-time
+/// policies have none in any case (prctl(2), PR_SET_TIMERSLACK).
 pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours. 0 would mean "the
     // default", hence the 1.
@@ -166,8 +165,8 @@ pub fn tid() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// The CPU that the caller runs on at this moment. No system call where glibc has registered
-/// rseq(2) or the vDSO has getcpu.
+/// The current CPU of the caller. No system call if glibc has registered rseq(2) or the vDSO has
+/// getcpu.
 #[inline(always)]
 pub fn current_cpu() -> u32 {
     // SAFETY: sched_getcpu has no arguments; it fails on no supported kernel.

@@ -1,8 +1,8 @@
-//! System calls by their number, and what calls answer.
+//! System calls by number, and the results of calls.
 
 use std::io;
 
-/// The result of a call of libc; the errno where it is negative.
+/// The result of a libc call; the errno if it is negative.
 #[inline(always)]
 pub fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
     if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -16,21 +16,21 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// The call of this number with these arguments, at most six. Whoever makes one sees to it that
-    /// what they point at lives long enough and may be used so by the kernel.
+    /// The call of this number with these arguments, at most six. The creator must ensure that
+    /// their targets live long enough and that the kernel may use them.
     pub fn new(number: libc::c_long, arguments: &[libc::c_long]) -> Raw {
         let mut six = [0; 6];
         six.iter_mut().zip(arguments).for_each(|(place, argument)| *place = *argument);
         Raw { number, arguments: six }
     }
 
-    /// Calls it; −1 with errno where it fails.
+    /// Makes the call; −1 with errno on failure.
     #[inline(always)]
     pub fn call(&self) -> libc::c_long {
         let [a, b, c, d, e, f] = self.arguments;
-        // SAFETY: the arguments were given with that in mind (see `new`), or are numbers alone. A
-        // number that the user gave was either on the list of calls that take numbers alone
-        // and change nothing, or was forced, and the user answers for what it does.
+        // SAFETY: the creator is responsible for the arguments (see `new`), or they are numbers. A
+        // number given by the user was either on the list of calls that only take numbers and
+        // change nothing, or was forced, and the user is responsible for its effect.
         unsafe { libc::syscall(self.number, a, b, c, d, e, f) }
     }
 }

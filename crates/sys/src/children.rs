@@ -1,4 +1,4 @@
-//! Child processes and their descendants: adopted, noticed, ended.
+//! Child processes and their descendants: adopts, watches and ends them.
 
 use crate::usage::Usage;
 use crate::{check, descriptor, signals};
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// By itself, with this status.
@@ -34,26 +34,26 @@ impl std::fmt::Display for Exit {
     }
 }
 
-/// From now on orphans among this process's descendants become its children instead of init's
-/// (prctl(2), PR_SET_CHILD_SUBREAPER).
+/// Makes orphans among this process's descendants its children instead of init's (prctl(2),
+/// PR_SET_CHILD_SUBREAPER).
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: prctl takes numbers alone here.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }).map(drop)
 }
 
-/// What a service manager gave this process alone (sd_notify(3), sd_watchdog_enabled(3)): whoever
-/// has it speaks for the service.
+/// Variables that a service manager gave only to this process (sd_notify(3),
+/// sd_watchdog_enabled(3)): a process with them can act for the service.
 const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
-/// Takes from a command what is meant for this process alone.
+/// Removes variables from a command that are only for this process.
 pub fn without_service_manager(command: &mut std::process::Command) {
     for name in OF_THE_SERVICE {
         command.env_remove(name);
     }
 }
 
-/// A command that is killed together with this process, however that ends: with the thread that
-/// spawns it, to be exact (prctl(2), PR_SET_PDEATHSIG), which must live as long as the process.
+/// A command that is killed when this process ends in any way: strictly, when the spawning thread
+/// ends (prctl(2), PR_SET_PDEATHSIG), which must live as long as the process.
 pub fn killed_with_us(command: &mut std::process::Command) {
     let parent = std::process::id();
     // SAFETY: between fork and exec only async-signal-safe calls are made; the closure owns
@@ -61,14 +61,13 @@ pub fn killed_with_us(command: &mut std::process::Command) {
     unsafe { command.pre_exec(move || signals::die_with_parent(parent)) };
 }
 
-/// Begins a session of its own: signals from the terminal no longer come here.
+/// Begins a new session: signals from the terminal no longer reach this process.
 pub fn leave_terminal() -> io::Result<()> {
     // SAFETY: setsid has no arguments.
     check(unsafe { libc::setsid() }).map(drop)
 }
 
-/// Collects one child that has ended; `Ok(None)` when none has; ECHILD when there is no child at
-/// all.
+/// Reaps one child that has ended; `Ok(None)` if none has; ECHILD if there is no child at all.
 pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     let mut status = 0;
     // SAFETY: `status` is a valid int to write to.
@@ -76,7 +75,7 @@ pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     Ok((pid > 0).then_some((pid, exit_of(status))))
 }
 
-/// What a child and the descendants that it waited for used.
+/// The resources used by a child and the descendants that it waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
     /// CPU time in user mode.
@@ -86,8 +85,7 @@ pub struct Used {
     pub usage: Usage,
 }
 
-/// Waits until a child has ended, and leaves it to be collected: until then its number is nobody
-/// else's.
+/// Waits until a child has ended, without reaping it: until then its number cannot be reused.
 pub fn wait_for_end(pid: i32) -> io::Result<()> {
     loop {
         // SAFETY: siginfo_t is plain integers; all zeroes is a value of it.
@@ -103,7 +101,7 @@ pub fn wait_for_end(pid: i32) -> io::Result<()> {
     }
 }
 
-/// Collects a child that has ended, with what it used (wait4(2)).
+/// Reaps a child that has ended, with its resource usage (wait4(2)).
 pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
     let mut status = 0;
     // SAFETY: rusage is plain integers; all zeroes is a value of it.
@@ -120,7 +118,7 @@ pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
     Ok((exit_of(status), used))
 }
 
-/// A part of a time of the C library, which has 32 bits on some systems.
+/// A field of a C library time, which has 32 bits on some systems.
 fn wide(part: impl Into<i64>) -> i64 {
     part.into()
 }
@@ -136,7 +134,7 @@ fn exit_of(status: i32) -> Exit {
 pub struct ChildEvents(OwnedFd);
 
 impl ChildEvents {
-    /// Blocks SIGCHLD in the calling thread and takes it from the descriptor instead.
+    /// Blocks SIGCHLD in the calling thread and receives it from the descriptor instead.
     pub fn new() -> io::Result<ChildEvents> {
         let set = signals::set_of(&[libc::SIGCHLD]);
         signals::block(&set);
@@ -146,8 +144,8 @@ impl ChildEvents {
         };
         fd.map(ChildEvents)
     }
-    /// Takes what is pending, so that the descriptor is not readable any more. Children must be
-    /// reaped afterwards.
+    /// Takes pending signals, so that the descriptor is no longer readable. Children must be reaped
+    /// afterwards.
     pub fn clear(&self) {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>() * 4];
         // SAFETY: the kernel writes at most the stated length.
@@ -161,7 +159,7 @@ impl AsFd for ChildEvents {
     }
 }
 
-/// Sends a signal to a process, or, with a negative number, to a process group. ESRCH: there is
+/// Sends a signal to a process or, with a negative number, to a process group. ESRCH: there is
 /// none.
 pub fn send(pid: i32, signal: i32) -> io::Result<()> {
     // 0 and -1 mean this process and all processes.
@@ -172,8 +170,8 @@ pub fn send(pid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// All descendants of a process that are alive now, from /proc/PID/stat. A process that ends
-/// meanwhile is left out.
+/// All living descendants of a process, from /proc/PID/stat. Processes that end meanwhile are
+/// omitted.
 pub fn descendants(of: i32) -> io::Result<Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
@@ -194,8 +192,8 @@ pub fn descendants(of: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The parent of a process that is not a zombie. The name before can hold anything, also `)`: the
-/// last one ends it (proc(5)).
+/// The parent of a process that is not a zombie. The name before it can hold anything, also `)`:
+/// the last one ends it (proc(5)).
 fn parent_in(stat: &[u8]) -> Option<i32> {
     let after = stat.iter().rposition(|byte| *byte == b')')?;
     let text = std::str::from_utf8(stat.get(after + 1..)?).ok()?;
@@ -204,9 +202,9 @@ fn parent_in(stat: &[u8]) -> Option<i32> {
     words.next()?.parse().ok().filter(|_| state != "Z")
 }
 
-/// Ends all descendants of this process and collects those that are its children. First all are
-/// stopped, so that none makes new ones faster than they are found. `Err` when some are still there
-/// after `timeout`.
+/// Ends all descendants of this process and reaps those that are its children. First all are
+/// stopped, so that none can fork faster than it is found. `Err` if some still exist after
+/// `timeout`.
 pub fn end_descendants(timeout: Duration) -> io::Result<()> {
     let me = std::process::id() as i32;
     let until = std::time::Instant::now() + timeout;
@@ -216,7 +214,7 @@ pub fn end_descendants(timeout: Duration) -> io::Result<()> {
             let alive = descendants(me)?;
             let new: Vec<i32> =
                 alive.iter().copied().filter(|pid| !signalled.contains(pid)).collect();
-            // What has ended meanwhile cannot be signalled, and need not be.
+            // Processes that have ended meanwhile cannot and need not be signalled.
             new.iter().for_each(|pid| drop(send(*pid, signal)));
             while let Ok(Some(_)) = reap() {}
             let done = if signal == libc::SIGKILL { alive.is_empty() } else { new.is_empty() };

@@ -1,5 +1,5 @@
-//! Reading clocks (clock_gettime(2), through the vDSO where the kernel offers one), sleeping and
-//! arming timers by them.
+//! Reads clocks (clock_gettime(2), through the vDSO if the kernel offers one), sleeps and arms
+//! timers on them.
 
 use calls::itimerspec;
 pub use calls::timespec as Timespec;
@@ -11,8 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 #[cfg(target_pointer_width = "64")]
 use libc as calls;
 
-/// The times of the `libc` crate have 32 bits here, and its calls with them. These are the calls
-/// that a C program meets with `_TIME_BITS=64`: 64 bits, by the old system calls before Linux 5.1.
+/// The times of the `libc` crate and its calls have 32 bits here. These are the calls of a C
+/// program with `_TIME_BITS=64`: 64 bits, using the old system calls before Linux 5.1.
 #[cfg(not(target_pointer_width = "64"))]
 #[allow(non_camel_case_types, missing_docs)]
 mod calls {
@@ -72,13 +72,13 @@ pub fn id(clock: Clock) -> libc::clockid_t {
     }
 }
 
-/// The time on a clock by its number, in ns. The measured path: nothing but the call.
+/// The time on a clock by its number, in ns. On the measured path: nothing but the call.
 #[inline(always)]
 pub fn read(id: libc::clockid_t) -> i64 {
     let mut time = Timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to. The call fails only for an unknown clock, and
-    // every `id` that this crate hands out is known to every supported kernel; `time` would
-    // then read 0.
+    // every `id` that this crate returns is known to every supported kernel; otherwise `time` would
+    // read 0.
     unsafe { clock_gettime(id, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
@@ -92,7 +92,7 @@ pub fn monotonic() -> MonotonicNs {
     MonotonicNs(read(libc::CLOCK_MONOTONIC))
 }
 
-/// How long the calling thread has had a CPU.
+/// The CPU time of the calling thread.
 pub fn thread_time() -> Nanos {
     Nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
@@ -115,7 +115,7 @@ pub fn timespec(ns: i64) -> Timespec {
 /// Sleeps for a time, or with TIMER_ABSTIME until one (clock_nanosleep(2)). EINTR: a signal came.
 #[inline(always)]
 pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &Timespec) -> io::Result<()> {
-    // SAFETY: `time` is a valid timespec; the remaining time is not asked for.
+    // SAFETY: `time` is a valid timespec; the remaining time is not requested.
     match unsafe { clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
         0 => Ok(()),
         // The call returns the error number itself.
@@ -135,7 +135,7 @@ pub fn sleep_until(id: libc::clockid_t, at: i64) -> io::Result<()> {
 /// The timer must exist.
 pub unsafe fn arm_timer(timer: libc::timer_t, first: i64, period: i64) -> io::Result<()> {
     let times = itimerspec { it_interval: timespec(period), it_value: timespec(first) };
-    // SAFETY: the caller answers for the timer; `times` is valid; the old value is not asked for.
+    // SAFETY: the caller guarantees the timer; `times` is valid; the old value is not requested.
     crate::check(unsafe { timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) })
         .map(drop)
 }
@@ -144,6 +144,6 @@ pub unsafe fn arm_timer(timer: libc::timer_t, first: i64, period: i64) -> io::Re
 pub fn arm_timerfd(fd: BorrowedFd, first: i64, period: i64) -> io::Result<()> {
     let times = itimerspec { it_interval: timespec(period), it_value: timespec(first) };
     let (fd, flags) = (fd.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
-    // SAFETY: `times` is a valid itimerspec; the old one is not asked for.
+    // SAFETY: `times` is a valid itimerspec; the old one is not requested.
     crate::check(unsafe { timerfd_settime(fd, flags, &times, std::ptr::null_mut()) }).map(drop)
 }

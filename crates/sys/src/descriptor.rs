@@ -1,4 +1,4 @@
-//! Descriptors: new ones, and waiting until one is readable.
+//! Descriptors: creates them, and waits until one is readable.
 
 use crate::check;
 use std::ffi::CStr;
@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The descriptor that a call has made; its errno where it returned a negative number.
+/// The descriptor created by a call; its errno if it returned a negative number.
 ///
 /// # Safety
-/// The call gives its caller a new descriptor.
+/// The call must give its caller a new descriptor.
 pub unsafe fn made(result: impl Into<i64>) -> io::Result<OwnedFd> {
     let fd = check(result.into())?;
-    // SAFETY: it is new, says the caller: it belongs to nobody else.
+    // SAFETY: the caller guarantees that it is new: it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
@@ -21,24 +21,24 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for the two descriptors.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
-    // SAFETY: both descriptors are new and belong to nobody else.
+    // SAFETY: both descriptors are new and have no other owner.
     unsafe { Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))) }
 }
 
-/// An eventfd(2) that stands at 0, with these flags beside EFD_CLOEXEC.
+/// An eventfd(2) with the value 0, with these flags in addition to EFD_CLOEXEC.
 pub fn eventfd(flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers alone, and makes a descriptor.
     unsafe { made(libc::eventfd(0, libc::EFD_CLOEXEC | flags)) }
 }
 
-/// An empty file in memory alone (memfd_create(2)), with these flags beside MFD_CLOEXEC.
+/// An empty file that exists only in memory (memfd_create(2)), with MFD_CLOEXEC and these flags.
 pub fn memfd(name: &CStr, flags: libc::c_uint) -> io::Result<File> {
     // SAFETY: the name ends with a NUL; the call makes a descriptor.
     unsafe { made(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | flags)) }.map(File::from)
 }
 
 /// Waits until one of the descriptors is readable, or closed at the other end, and returns which
-/// are: none where a signal came, or so many ms passed (−1: for ever).
+/// are: none if a signal came, or after `millis` ms (−1: never).
 #[inline(always)]
 pub fn poll_readable<const N: usize>(
     fds: [BorrowedFd<'_>; N],

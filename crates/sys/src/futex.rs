@@ -1,19 +1,19 @@
-//! futex(2): sleeping until somebody changes a word.
+//! futex(2): sleeps until another thread changes a word.
 
 use crate::check;
 use std::io;
 use std::sync::atomic::AtomicU32;
 
-/// Who has the word in memory.
+/// The processes that share the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Scope {
     Shared = 0,
-    /// This process alone (FUTEX_PRIVATE_FLAG), which is faster.
+    /// Only this process (FUTEX_PRIVATE_FLAG), which is faster.
     Private = libc::FUTEX_PRIVATE_FLAG,
 }
 
-/// Wakes at most so many that wait for this word.
+/// Wakes at most `count` waiters of this word.
 #[inline(always)]
 pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> io::Result<()> {
     let what = libc::FUTEX_WAKE | scope as i32;
@@ -21,8 +21,8 @@ pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, count) }).map(drop)
 }
 
-/// Sleeps until woken, or for this long, if the word still is as expected. EAGAIN: it is not;
-/// EINTR: a signal came; ETIMEDOUT.
+/// Sleeps until woken, or for this time, if the word still has the expected value. EAGAIN: it has
+/// not; EINTR: a signal came; ETIMEDOUT.
 #[inline(always)]
 pub fn wait(
     word: &AtomicU32,
@@ -37,15 +37,15 @@ pub fn wait(
         .map(drop)
 }
 
-/// Waits until the word is this thread's, with priority inheritance: it holds its id then, or is
-/// free (FUTEX_LOCK_PI).
+/// Waits until this thread owns the word, with priority inheritance: the word then holds its id, or
+/// is free (FUTEX_LOCK_PI).
 pub fn lock_pi(word: &AtomicU32, scope: Scope) -> io::Result<()> {
     let (what, none) = (libc::FUTEX_LOCK_PI | scope as i32, std::ptr::null::<libc::timespec>());
     // SAFETY: the word is borrowed; without a timeout nothing else is read.
     check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, 0, none) }).map(drop)
 }
 
-/// Gives the word, which holds this thread's id, to the next that waits for it (FUTEX_UNLOCK_PI).
+/// Passes the word, which holds this thread's id, to the next waiter (FUTEX_UNLOCK_PI).
 pub fn unlock_pi(word: &AtomicU32, scope: Scope) -> io::Result<()> {
     let what = libc::FUTEX_UNLOCK_PI | scope as i32;
     // SAFETY: the word is borrowed; nothing else is read.

@@ -1,5 +1,5 @@
-//! A process that exists, with its id, and has not executed its program yet: a tracer of its first
-//! instruction gets ready meanwhile.
+//! A process that exists, with its id, but has not executed its program yet: a tracer of its first
+//! instruction can be prepared meanwhile.
 
 use std::io::{self, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
@@ -15,8 +15,8 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Makes the process. It is a copy of this one until [`Gated::release`]; dropped instead, it
-    /// ends.
+    /// Creates the process. It is a copy of this one until [`Gated::release`]; if it is dropped
+    /// instead, it ends.
     pub fn start(mut command: Command) -> io::Result<Gated> {
         let (gate_read, gate_write) = pipe()?;
         let (mut said_read, said_write) = pipe()?;
@@ -25,9 +25,9 @@ impl Gated {
         let wait = move || {
             let mut byte = [0u8];
             // SAFETY: between fork and exec only async-signal-safe calls are made
-            // (signal-safety(7)), on descriptors that are open and memory on the stack.
-            // The child's own copy of the gate's other end is closed, or its end would never be
-            // seen.
+            // (signal-safety(7)), on descriptors that are open and memory on the stack. The child
+            // closes its own copy of the gate's other end; otherwise it would never see that end
+            // close.
             let answer = unsafe {
                 libc::close(kept);
                 let pid = libc::getpid().to_ne_bytes();
@@ -42,8 +42,8 @@ impl Gated {
         };
         // SAFETY: see above; the closure owns nothing that would have to be dropped.
         unsafe { command.pre_exec(wait) };
-        // `spawn` comes back when the program has begun, so that it needs a thread of its own. That
-        // stays as long as this process: a child may be killed with the thread that made it.
+        // `spawn` returns when the program has begun, so it needs its own thread. The thread lives
+        // as long as this process: a child may be killed with the thread that created it.
         let (answer, spawned) = sync_channel(1);
         std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
             let child = command.spawn();
@@ -59,7 +59,7 @@ impl Gated {
         let mut pid = [0; 4];
         match said_read.read_exact(&mut pid) {
             Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: gate_write, spawned }),
-            // It could not even be forked: the error of `spawn` is why.
+            // It could not even be forked: the error of `spawn` is the reason.
             Err(_) => Err(joined(spawned)
                 .err()
                 .unwrap_or_else(|| io::Error::other("the new process reported nothing"))),

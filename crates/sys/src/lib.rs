@@ -1,5 +1,5 @@
-//! What a process asks the kernel for itself: clocks, scheduling, affinity, memory, signals, its
-//! children, its rights, counts of its own disturbances. The one place for checks of errno.
+//! Requests of a process to the kernel for itself: clocks, scheduling, affinity, memory, signals,
+//! its children, its rights, counts of its own disturbances. The only place that checks errno.
 
 pub mod attributes;
 pub mod call;

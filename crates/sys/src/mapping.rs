@@ -1,4 +1,4 @@
-//! Memory that the kernel or other processes have too.
+//! Memory shared with the kernel or other processes.
 
 use crate::check;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The rights to read and to write.
+/// Permission to read and to write.
 pub const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// A shared mapping, until it is dropped.
@@ -16,15 +16,15 @@ pub struct Mapping {
     length: usize,
 }
 
-// SAFETY: an address and a length. Its own functions reach the memory through atomics alone; who
-// follows the address answers for that.
+// SAFETY: an address and a length. Its own functions access the memory only through atomics; users
+// of the address are responsible for their accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `length` bytes of a file or a device from `offset` on, with these rights (PROT_*) and these
-    /// flags beside MAP_SHARED.
+    /// `length` bytes of a file or a device from `offset` on, with these permissions (PROT_*) and
+    /// these flags in addition to MAP_SHARED.
     pub fn of_file(
         file: impl AsFd,
         offset: usize,
@@ -35,7 +35,7 @@ impl Mapping {
         Mapping::new(file.as_fd().as_raw_fd(), offset, length, rights, flags)
     }
 
-    /// `length` bytes of zeroes, shared with the processes that are forked from this one.
+    /// `length` bytes of zeroes, shared with processes forked from this one.
     pub fn anonymous(length: usize) -> io::Result<Mapping> {
         Mapping::new(-1, 0, length, READ_WRITE, libc::MAP_ANONYMOUS)
     }
@@ -57,13 +57,13 @@ impl Mapping {
         Ok(Mapping { start, length })
     }
 
-    /// Where it begins.
+    /// The start address.
     #[inline(always)]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How many bytes it has.
+    /// The length in bytes.
     #[inline(always)]
     pub fn length(&self) -> usize {
         self.length

@@ -1,38 +1,38 @@
-//! Memory that is there before it is needed: locks (mlockall(2), mlock2(2)) and first touches.
+//! Makes memory resident before it is needed: locks (mlockall(2), mlock2(2)) and first touches.
 
 use crate::{check, status};
 use std::io;
 
-/// How much free heap is there before a measurement: what the controller thread allocates then.
+/// Free heap before a measurement, for the controller thread's allocations.
 const HEAP: usize = 1 << 20;
-/// Larger blocks would be mapped and unmapped one by one: glibc takes no larger bound (half of
+/// Larger blocks would be mapped and unmapped individually: glibc accepts no larger limit (half of
 /// HEAP_MAX_SIZE in malloc/arena.c).
 #[cfg(target_env = "gnu")]
 const MAPPED_FROM: libc::c_int = 32 << 20;
 
-/// Makes all that is mapped resident and locks it, and so whatever is mapped later: text, data,
-/// heap and stacks. Nothing of the process faults from then on: on one CPU a fault of its
-/// controller thread would delay the thread that measures.
+/// Makes all mappings resident and locks them, including later ones: text, data, heap and stacks.
+/// No thread of the process faults from then on: on one CPU a fault of its controller thread would
+/// delay the measuring thread.
 ///
 /// ENOMEM or EPERM: RLIMIT_MEMLOCK is too low and there is no CAP_IPC_LOCK.
 pub fn lock_all() -> io::Result<()> {
-    // SAFETY: mlockall takes flags alone and changes no content of any memory.
+    // SAFETY: mlockall takes only flags and changes no content of any memory.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
 }
 
-/// The same where the kernel refuses the lock: all that is mapped becomes resident (since Linux
-/// 5.14), and stays while memory lasts.
+/// The alternative if the kernel refuses the lock: all mappings become resident (since Linux 5.14),
+/// and stay so while there is enough memory.
 pub fn populate() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end, advice) in maps.lines().filter_map(populated) {
-        // SAFETY: this advice changes no content; a range that is gone, or has no memory to make
-        // resident, is refused.
+        // SAFETY: this advice changes no content; the kernel refuses a range that is gone, or has
+        // no memory to make resident.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, advice) };
     }
 }
 
-/// A line of proc_pid_maps(5): its range, and the advice that makes its pages resident as they are
-/// used. A shared file would become dirty by writing.
+/// A line of proc_pid_maps(5): its range, and the advice that makes its pages resident in the way
+/// in which they are used. Writing would make a shared file dirty.
 fn populated(line: &str) -> Option<(usize, usize, libc::c_int)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -44,9 +44,9 @@ fn populated(line: &str) -> Option<(usize, usize, libc::c_int)> {
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?, advice))
 }
 
-/// Gives back what setting up has allocated, and leaves the calling thread room for what follows:
-/// free heap that stays, and blocks that are cut from it. Each block that is mapped anew is a
-/// system call whose pages the kernel has to clear.
+/// Frees memory allocated during set-up, and reserves room for the calling thread: free heap that
+/// stays, from which blocks are cut. Each newly mapped block is a system call whose pages the
+/// kernel has to clear.
 pub fn settle_heap() {
     // SAFETY: malloc_trim and mallopt may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -58,27 +58,27 @@ pub fn settle_heap() {
     std::hint::black_box(vec![1u8; HEAP]);
 }
 
-/// Takes [`lock_all`] back.
+/// Reverts [`lock_all`].
 pub fn unlock_all() {
     // SAFETY: munlockall has no arguments and changes no content of any memory; it cannot fail for
     // a process's own memory.
     unsafe { libc::munlockall() };
 }
 
-/// How much of the process is locked, in KiB (`VmLck` of proc_pid_status(5)).
+/// The locked memory of the process in KiB (`VmLck` of proc_pid_status(5)).
 pub fn locked_kib() -> io::Result<u64> {
     status::kib(&status::read()?, "VmLck")
         .ok_or_else(|| io::Error::other("/proc/self/status has no VmLck"))
 }
 
-/// Makes the pages of a slice resident and locked. Fails as [`lock_all`].
+/// Makes the pages of a slice resident and locked. Fails like [`lock_all`].
 pub fn lock<T>(memory: &[T]) -> io::Result<()> {
     // SAFETY: the range is one live slice.
     check(unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) }).map(drop)
 }
 
-/// Touches `BYTES` of the calling thread's stack below this frame, so that later calls find it
-/// mapped.
+/// Touches `BYTES` of the calling thread's stack below this frame, so that they are resident in
+/// later calls.
 #[inline(never)]
 pub fn touch_stack<const BYTES: usize>() {
     let mut memory = [0u8; BYTES];
@@ -112,8 +112,8 @@ mod tests {
         assert_eq!(advice("x"), None);
     }
 
-    /// A mapping that nobody has touched is there, and so is what is allocated later. (Growth
-    /// beyond that counts as faults too, although it is none: its system call populates it.)
+    /// An untouched mapping is resident, and so are later allocations. (Growth beyond that is
+    /// counted as faults although there are none: its system call populates it.)
     #[test]
     fn nothing_faults_once_all_is_locked() {
         let before = crate::mapping::Mapping::anonymous(1 << 20).expect("a mapping");

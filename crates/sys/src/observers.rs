@@ -7,13 +7,12 @@ use crate::socket_owners::{self, Owners};
 use std::collections::BTreeSet;
 use std::{fs, io};
 
-/// What all names begin with; the process and its CPUs follow.
+/// The prefix of all names; the process and its CPUs follow.
 pub const PREFIX: &str = "punctual/measures/";
-/// Where the kernel lists the names.
+/// The file in which the kernel lists the names.
 pub const SOCKETS: &str = "/proc/net/unix";
 
-/// What the threads are called that a measurement consists of: what they do to each other is what
-/// is measured.
+/// The names of the threads of a measurement: their effects on each other are part of it.
 const MEASURING: [&str; 4] = ["measure", "ring", "raiser", "target"];
 
 /// A process that says so.
@@ -60,20 +59,21 @@ fn counting<'t>(
     claims
 }
 
-/// This process and all others that measure now.
+/// This process and all others that are measuring.
 pub fn processes() -> BTreeSet<u32> {
     let text = fs::read_to_string(SOCKETS).unwrap_or_default();
     others(&text).iter().map(|claim| claim.pid).chain([std::process::id()]).collect()
 }
 
-/// The threads that these processes have now.
+/// The current threads of these processes.
 pub fn threads(processes: &BTreeSet<u32>) -> impl Iterator<Item = u32> {
     let of = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
     let entries = processes.iter().flat_map(of).flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether a thread of this name in one of these processes is none of what this process measures.
+/// Whether a thread of this name in one of these processes is not part of this process's
+/// measurement.
 pub fn observes(process: u32, comm: &str, processes: &BTreeSet<u32>) -> bool {
     let measures = process == std::process::id() && MEASURING.contains(&comm);
     processes.contains(&process) && !measures

@@ -1,21 +1,21 @@
-//! System calls between samples. A thread that measures and becomes ready while another one of this
-//! process is in a system call waits for its end where the kernel does not preempt it there. When
-//! the samples come is known: so the calls that take long are made between them.
+//! System calls between samples. If a measuring thread becomes runnable while another thread of
+//! this process is in a system call, it waits for its end if the kernel does not preempt it there.
+//! The times of the samples are known, and slow system calls are made between them.
 
 use crate::clock;
 use std::cell::RefCell;
 
-/// No call that is made takes longer than this, at most half of a period is left to the sample,
-/// and no sample longer than that, at most a quarter.
+/// Limits in ns. A call takes at most `BEFORE`, so none begins this close to the next sample (at
+/// most half of the period). A sample takes at most `AFTER` (at most a quarter of the period).
 const BEFORE: i64 = 500_000;
 const AFTER: i64 = 100_000;
-/// Of more threads than this only the first are heeded.
+/// The maximum number of observed threads; further ones are ignored.
 const MOST: usize = 16;
-/// So often it is looked for a place between all of them.
+/// The number of searches for a place between all of them.
 const TRIES: usize = 3;
 
-/// When the samples of a thread come: at this instant and all that are a multiple of the period
-/// away, in ns of CLOCK_MONOTONIC.
+/// The samples of a thread: at this instant and at all multiples of the period from it, in ns of
+/// CLOCK_MONOTONIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Samples {
     pub due: i64,
@@ -26,7 +26,7 @@ thread_local! {
     static SAMPLES: RefCell<Vec<Samples>> = const { RefCell::new(Vec::new()) };
 }
 
-/// From now on the calling thread heeds these.
+/// Makes the calling thread avoid these from now on.
 pub fn heed(samples: impl IntoIterator<Item = Samples>) {
     SAMPLES.with_borrow_mut(|heeded| {
         heeded.clear();
@@ -34,7 +34,7 @@ pub fn heed(samples: impl IntoIterator<Item = Samples>) {
     });
 }
 
-/// Returns between two samples: at once, where there is time for a system call.
+/// Returns between two samples: immediately, if there is time for a system call.
 pub fn between_samples() {
     for _ in 0..TRIES {
         let now = clock::monotonic().ns();
@@ -48,11 +48,11 @@ pub fn between_samples() {
 /// Sleeps until this instant, or shortly after, between two samples.
 pub fn sleep_until(at: i64) {
     let until = SAMPLES.with_borrow(|samples| place(samples, at));
-    // A signal asks for the end.
+    // A signal requests the end.
     let _ = clock::sleep_until(libc::CLOCK_MONOTONIC, until);
 }
 
-/// The first instant from `at` on that is between samples, of each thread by itself.
+/// The first instant from `at` on that is between samples, for each thread in turn.
 fn place(samples: &[Samples], at: i64) -> i64 {
     samples.iter().fold(at, |at, one| {
         let (before, after) = (BEFORE.min(one.period / 2), AFTER.min(one.period / 4));

@@ -1,4 +1,4 @@
-//! Keeping CPUs out of deep idle states for a while (Documentation/power/pm_qos_interface.rst).
+//! Keeps CPUs out of deep idle states for a while (Documentation/power/pm_qos_interface.rst).
 
 use punctual_core::Nanos;
 use std::fs::{File, OpenOptions};
@@ -12,8 +12,8 @@ pub struct DmaLatency {
 }
 
 impl DmaLatency {
-    /// Asks that leaving an idle state take at most this long, in whole µs; 0 leaves only polling
-    /// and the shallowest state.
+    /// Requests that leaving an idle state takes at most this time, in whole µs; 0 leaves only
+    /// polling and the shallowest state.
     pub fn hold(latency: Nanos) -> io::Result<DmaLatency> {
         let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
         let micros = i32::try_from(latency.ns().max(0) / 1_000).unwrap_or(i32::MAX);

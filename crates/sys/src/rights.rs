@@ -1,11 +1,11 @@
-//! What the kernel lets this process do, so that a missing right is named before it is missed.
+//! The permissions of this process, so that a missing one can be named in advance.
 
 use crate::status;
 
-/// Capabilities that punctual has a use for (capabilities(7)), by their bit in /proc/PID/status.
+/// Capabilities that punctual uses (capabilities(7)), by their bit in /proc/PID/status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Capability {
-    /// Send signals to and trace others.
+    /// Signal and trace other processes.
     SysPtrace = 19,
     /// Cgroups, sysfs settings, many others.
     SysAdmin = 21,
@@ -38,11 +38,11 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// In the text of /proc/PID/status.
+    /// From the text of /proc/PID/status.
     pub fn parse(status: &str) -> Option<Rights> {
         status::mask(status, "CapEff").map(|effective| Rights { effective })
     }
-    /// Whether the process has it.
+    /// Whether the process has this capability.
     pub fn has(self, capability: Capability) -> bool {
         self.effective >> (capability as u32) & 1 == 1
     }

@@ -1,9 +1,9 @@
-//! Signals: which thread gets them, and one that only wakes a sleeper.
+//! Signals: the threads that receive them, and one that only wakes a sleeper.
 
 use crate::{check, status};
 use std::io;
 
-/// The signal that interrupts a sleeping thread and does nothing else.
+/// The signal that interrupts a sleeping thread without other effect.
 fn waking_signal() -> libc::c_int {
     libc::SIGRTMIN() + 2
 }
@@ -21,13 +21,13 @@ pub fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// Blocks these signals in the calling thread, beside those that are blocked already.
+/// Blocks these signals in the calling thread, in addition to those already blocked.
 pub fn block(set: &libc::sigset_t) {
-    // SAFETY: a valid set; it concerns this thread alone.
+    // SAFETY: a valid set; it concerns only this thread.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
 }
 
-/// Handles a signal by doing nothing, with these flags (sigaction(2)).
+/// Installs an empty handler for a signal, with these flags (sigaction(2)).
 fn handle(signal: libc::c_int, flags: libc::c_int) -> io::Result<()> {
     extern "C" fn return_at_once(_: libc::c_int) {}
     // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does
@@ -47,30 +47,31 @@ pub fn prepare_waking() -> io::Result<()> {
     handle(waking_signal(), 0)
 }
 
-/// Whether this process ignores a signal, as one does that `nohup` started (SigIgn in
+/// Whether this process ignores a signal, for example when started by `nohup` (SigIgn in
 /// /proc/self/status, proc_pid_status(5)).
 pub fn is_ignored(signal: libc::c_int) -> bool {
     let mask = status::read().ok().and_then(|status| status::mask(&status, "SigIgn"));
     mask.is_some_and(|mask| (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1)
 }
 
-/// Lets a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG: without
-/// a handler SIGXFSZ would end the process. A program that this one starts has the default again.
+/// Makes a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG:
+/// without a handler SIGXFSZ would end the process. Programs started by this one have the default
+/// again.
 pub fn survive_file_limit() -> io::Result<()> {
     handle(libc::SIGXFSZ, libc::SA_RESTART)
 }
 
 /// Interrupts the sleep of a thread of this process. ESRCH: it has ended.
 pub fn wake(tid: i32) -> io::Result<()> {
-    // SAFETY: tgkill takes numbers alone; naming our own process keeps a recycled tid elsewhere
-    // safe.
+    // SAFETY: tgkill takes only numbers; naming our own process protects a recycled tid elsewhere.
     check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) })
         .map(drop)
 }
 
-/// Blocks every signal but the waking one in the calling thread: they go to the controller thread.
+/// Blocks every signal but the waking one in the calling thread: the controller thread receives
+/// them.
 pub fn leave_to_others() {
-    // SAFETY: the set is made valid by sigfillset before use; it concerns this thread alone.
+    // SAFETY: the set is made valid by sigfillset before use; it concerns only this thread.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut set);
@@ -79,20 +80,20 @@ pub fn leave_to_others() {
     }
 }
 
-/// The calling process is killed when its parent dies, or at once if it has died already (prctl(2),
-/// PR_SET_PDEATHSIG).
+/// Has the calling process killed when its parent dies, or immediately if it has already died
+/// (prctl(2), PR_SET_PDEATHSIG).
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     signalled_with_parent(parent, libc::SIGKILL)
 }
 
-/// The calling process is asked to end (SIGTERM) when its parent dies, or at once if it has died
-/// already.
+/// Has the calling process terminated (SIGTERM) when its parent dies, or immediately if it has
+/// already died.
 pub fn end_with_parent(parent: u32) -> io::Result<()> {
     signalled_with_parent(parent, libc::SIGTERM)
 }
 
 fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
-    // SAFETY: prctl, getppid and raise take numbers alone and are async-signal-safe: usable between
+    // SAFETY: prctl, getppid and raise take only numbers and are async-signal-safe: usable between
     // fork and exec.
     unsafe {
         check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong))?;
@@ -103,9 +104,8 @@ fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets every signal through again, as a program expects that is about to be started.
-/// Async-signal-safe.
+/// Unblocks every signal, as a program expects at its start. Async-signal-safe.
 pub fn allow_all() {
-    // SAFETY: a valid set; it concerns this thread alone.
+    // SAFETY: a valid set; it concerns only this thread.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &set_of(&[]), std::ptr::null_mut()) };
 }

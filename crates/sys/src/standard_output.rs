@@ -1,7 +1,7 @@
 //! Whether standard output was closed when this program began (`punctual … >&-`).
 //!
-//! The runtime of Rust opens /dev/null in its place before `main`, so that no file gets its number:
-//! what is printed would be lost without an error.
+//! Rust's runtime opens /dev/null in its place before `main`, so that no file gets its number:
+//! output would be lost without an error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".init_array")]
 static FIRST: extern "C" fn() = {
     extern "C" fn look() {
-        // SAFETY: asks for a flag of a descriptor, whether there is one or not.
+        // SAFETY: reads a flag of a descriptor, whether it exists or not.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
         WAS_CLOSED.store(flags < 0, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What disturbed the calling thread, as the kernel counted it (getrusage(2), RUSAGE_THREAD).
+//! Disturbances of the calling thread, as counted by the kernel (getrusage(2), RUSAGE_THREAD).
 
 /// Counts since the thread began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The calling thread's counts now.
+    /// The calling thread's current counts.
     pub fn of_this_thread() -> Usage {
         // SAFETY: rusage is plain integers; all zeroes is a value of it.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -22,7 +22,7 @@ impl Usage {
         Usage::from(&usage)
     }
 
-    /// What was counted since an earlier reading.
+    /// The counts since an earlier reading.
     pub fn since(self, earlier: Usage) -> Usage {
         Usage {
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),

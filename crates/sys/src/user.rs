@@ -1,15 +1,15 @@
-//! Another user, for programs that need no more than his rights. The user database is read by
-//! programs and from files, never by the C library in this process: a static program that loads
-//! the modules of nsswitch.conf(5) crashes.
+//! Another user, for programs that need only that user's permissions. The user database is read by
+//! programs and from files, never by the C library in this process: a static program that loads the
+//! modules of nsswitch.conf(5) crashes.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The exit status of getent(1) where the database has no such entry.
+/// The exit status of getent(1) if the database has no such entry.
 const NO_ENTRY: i32 = 2;
-/// What may be asked for: longer names exist nowhere (LOGIN_NAME_MAX).
+/// The maximum length of a name: no longer ones exist (LOGIN_NAME_MAX).
 const NAME_MAX: usize = 256;
 
 /// A user of this system.
@@ -31,8 +31,7 @@ impl User {
         User::find_in(text, Path::new("/etc"), true)
     }
 
-    /// The same, from the files in this directory where programs know nothing or are not to be
-    /// asked.
+    /// The same, from the files in this directory if programs find nothing or must not be run.
     fn find_in(text: &str, etc: &Path, programs: bool) -> io::Result<User> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no user `{text}`"));
         if !may_be_name(text) {
@@ -68,8 +67,8 @@ impl User {
         Some(User { uid, gid, groups: vec![gid], name: name.into(), home: home.into() })
     }
 
-    /// Has the command run as this user, in his groups, with no right of this process, and with his
-    /// name, home and runtime directory in its environment.
+    /// Makes the command run as this user, with the user's groups, without permissions of this
+    /// process, and with the user's name, home and runtime directory in its environment.
     pub fn owns(&self, command: &mut Command) {
         let runtime = format!("/run/user/{}", self.uid);
         command.env("HOME", &self.home).env("USER", &self.name).env("LOGNAME", &self.name);
@@ -80,8 +79,8 @@ impl User {
         let User { uid, gid, groups, .. } = self.clone();
         let become_user = move || {
             // SAFETY: between fork and exec only async-signal-safe calls are made
-            // (signal-safety(7)); the list was made before. In this order, as each takes the right
-            // to the one before.
+            // (signal-safety(7)); the list was made before. In this order, as each call drops the
+            // permission for the previous one.
             let refused = unsafe {
                 libc::setgroups(groups.len(), groups.as_ptr()) != 0
                     || libc::setresgid(gid, gid, gid) != 0
@@ -94,14 +93,14 @@ impl User {
     }
 }
 
-/// Whether the database can have such a user at all.
+/// Whether such a user can exist in the database.
 fn may_be_name(text: &str) -> bool {
     let is_part = |byte: u8| !byte.is_ascii_control() && byte != b':';
     (1..=NAME_MAX).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_part)
 }
 
-/// What a program that reads the user database answers: nothing where it has no such entry, and
-/// `None` where the program is missing or fails.
+/// The output of a program that reads the user database: empty if it has no such entry, and `None`
+/// if the program is missing or fails.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
@@ -117,7 +116,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 fn in_file(path: &Path, user: &str) -> io::Result<String> {
     let text = match std::fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        // Where there is no database there is no user of that name either.
+        // Without a database there is no user of that name either.
         Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
         Err(why) => return Err(io::Error::new(why.kind(), format!("{}: {why}", path.display()))),
     };
@@ -125,7 +124,7 @@ fn in_file(path: &Path, user: &str) -> io::Result<String> {
     Ok(field_is(0).or_else(|| field_is(2)).unwrap_or_default().to_owned())
 }
 
-/// The groups of a user by group(5), his own first.
+/// The groups of a user from group(5), the primary one first.
 fn groups_in(path: &Path, name: &str, gid: u32) -> Vec<libc::gid_t> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut groups = vec![gid];
@@ -159,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Where getent(1) and id(1) are missing.
+    /// Without getent(1) and id(1).
     #[test]
     fn without_programs_the_files_are_read() {
         let etc = std::env::temp_dir().join(format!("punctual-users-{}", std::process::id()));

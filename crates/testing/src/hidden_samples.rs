@@ -1,8 +1,7 @@
-//! What a machine may hide from BPF programs, and so from tests that count their records.
+//! Samples that a machine may hide from BPF programs, and so from tests that count their records.
 
-/// Samples that may have no record although nothing is wrong: on some machines no BPF program runs
-/// while a thread of the first process does, not even for what interrupts it (trace buffers have
-/// those events).
+/// Samples that may have no record without a defect: on some machines no BPF program runs while a
+/// thread of the first process does, not even for its interrupts (trace buffers have those events).
 pub struct HiddenSamples {
     ran: i64,
 }
@@ -12,15 +11,15 @@ impl HiddenSamples {
         HiddenSamples { ran: ran_of_first() }
     }
 
-    /// Until now: the maximum number of such samples with this period in ns. How the run times of
-    /// that process are distributed among the samples is random, hence twice its time.
+    /// The maximum number of such samples until now, with this period in ns. The run times of that
+    /// process are distributed randomly among the samples, hence twice its time.
     pub fn samples(&self, period: i64) -> usize {
         ((ran_of_first() - self.ran).max(0) * 2 / period) as usize
     }
 }
 
-/// How long the threads of the first process ran so far, ns (/proc/PID/task/TID/schedstat); 0 where
-/// the kernel does not count it.
+/// The run time of the first process's threads so far, ns (/proc/PID/task/TID/schedstat); 0 if the
+/// kernel does not count it.
 fn ran_of_first() -> i64 {
     let threads = std::fs::read_dir("/proc/1/task").into_iter().flatten().flatten();
     let ran = |text: String| text.split(' ').next().and_then(|ran| ran.parse::<i64>().ok());

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Guests for tests: a test that lacks something says what, and steps aside.
+//! Guests for tests: a test that lacks something reports it, and is skipped.
 //!
 //! ```no_run
 //! let Some(mut guest) = punctual_testing::guest("debian:6.1") else { return };
@@ -20,10 +20,10 @@ use std::process::Command;
 
 pub use steal::{Excuse, Steal};
 
-/// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
+/// The value, or `None` after printing `SKIPPED: ` and the missing item.
 ///
 /// # Panics
-/// On every other error: that one is a failure of the test.
+/// On every other error: that is a failure of the test.
 pub fn or_skip<T>(result: Result<T, LabError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -35,23 +35,22 @@ pub fn or_skip<T>(result: Result<T, LabError>) -> Option<T> {
     }
 }
 
-/// A guest with Debian's amd64 kernel of that name and nothing to do yet.
+/// A guest with Debian's amd64 kernel of that name and no job yet.
 pub fn guest(kernel: &str) -> Option<Guest> {
     guest_for(Arch::Amd64, kernel)
 }
 
 /// The same for any architecture.
 pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
-    // Before a kernel is fetched that nothing here could boot.
+    // Before fetching a kernel that could not be booted here.
     or_skip(punctual_lab::check_emulator(arch))?;
     let kernel = or_skip(Kernel::by_name(kernel, arch))?;
     let guest = Guest::new(kernel, Job::Command(vec!["true".into()]));
     Some(Guest { padding: timeline() * BYTES, ..guest })
 }
 
-/// The number of the timeline on which guests run, 0 where none is asked for. All that is in a
-/// guest shifts its virtual time: no test may hold on some of these numbers only
-/// (`./x test --timelines N`).
+/// The number of the timeline on which guests run, 0 by default. Everything in a guest shifts its
+/// virtual time: no test may hold on some of these numbers only (`./x test --timelines N`).
 ///
 /// # Panics
 /// `PUNCTUAL_TIMELINE` is no number, or a large one.
@@ -61,8 +60,8 @@ pub fn timeline() -> usize {
     number.unwrap_or_else(|| panic!("PUNCTUAL_TIMELINE={text} is no number below 10000"))
 }
 
-/// The bytes that a timeline has more than the one before: files begin at a multiple of four in an
-/// initramfs, so that a few bytes may shift nothing.
+/// The additional bytes of each timeline: files in an initramfs are aligned to four bytes, so that
+/// a few bytes may shift nothing.
 const BYTES: usize = 1_004;
 
 /// A guest with the `punctual` command in it, as /usr/bin/punctual. Tests of
@@ -83,9 +82,9 @@ pub fn punctual_guest(
     Some(guest)
 }
 
-/// A program without its symbols, kept beside it: they are most of a program that is built for
-/// tests, and a guest unpacks all that it is given. It has the bytes of the [`timeline`] more, as
-/// guests are given it by commands, too. The program itself where strip(1) is missing.
+/// A program without its symbols, stored beside it: they are most of a program built for tests, and
+/// a guest unpacks everything. It has the additional bytes of the [`timeline`], since commands pass
+/// it to guests, too. The program itself if strip(1) is missing.
 pub fn stripped(program: &Path) -> PathBuf {
     let extension = match timeline() {
         0 => "stripped".to_owned(),
@@ -93,11 +92,11 @@ pub fn stripped(program: &Path) -> PathBuf {
     };
     let beside = program.with_extension(&extension);
     let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
-    // Several processes may want it at once, and one that runs it already must find it again by its
-    // name: it is made once for a build, under a lock.
+    // Several processes may request it at once, and one that already runs it must find it again by
+    // its name: it is created once per build, under a lock.
     let lock = File::open(program);
     let _locked = lock.as_ref().map(|file| flock(file, FlockOperation::LockExclusive));
-    // Of the very same build, and so as old as it.
+    // Of the very same build, and so equally old.
     if time(&beside).is_some() && time(&beside) == time(program) {
         return beside;
     }
@@ -109,14 +108,14 @@ pub fn stripped(program: &Path) -> PathBuf {
     if made { beside } else { program.to_owned() }
 }
 
-/// Adds the bytes of the timeline to a file, which becomes as old as the other.
+/// Adds the bytes of the timeline to a file, which gets the age of the other.
 fn pad(file: &Path, as_old_as: &Path) -> std::io::Result<()> {
     let file = File::options().append(true).open(file)?;
     file.set_len(file.metadata()?.len() + (timeline() * BYTES) as u64)?;
     file.set_modified(as_old_as.metadata()?.modified()?)
 }
 
-/// [`punctual_lab::debian_program`], where the package is available.
+/// [`punctual_lab::debian_program`], if the package is available.
 pub fn debian_program(package: &str, program: &str) -> Option<(Vec<GuestFile>, String)> {
     or_skip(punctual_lab::debian_program(package, program))
 }
@@ -135,10 +134,9 @@ pub fn run(guest: &Guest) -> Option<GuestResult> {
     Some(result)
 }
 
-/// All that a person needs to see why a guest did not do what it should.
+/// Everything needed to see why a guest failed.
 pub fn story(result: &GuestResult) -> String {
-    // Indented, so that the words of tests that ran in the guest are not taken for those of a test
-    // here.
+    // Indented, so that the words of tests in the guest are not taken for those of a test here.
     let tail = |text: &str| {
         let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
@@ -157,10 +155,10 @@ pub fn story(result: &GuestResult) -> String {
     )
 }
 
-/// What the guest's script wrote as the result of this name.
+/// The text that the guest's script wrote as the result of this name.
 ///
 /// # Panics
-/// If there is none, with all that the guest said; or if it is no text.
+/// If there is none, with the guest's output; or if it is not text.
 pub fn section<'r>(result: &'r GuestResult, name: &str) -> &'r str {
     let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", story(result)));
     std::str::from_utf8(bytes).unwrap().trim()

@@ -1,4 +1,4 @@
-//! Steal time during a test: samples that it delayed do not count against the test.
+//! Steal time during a test: samples delayed by it do not count against the test.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ pub struct Steal {
     before: i64,
 }
 
-/// Steal that has not yet excused anything, ns.
+/// Steal time that has not been used as an excuse, ns.
 #[derive(Debug)]
 pub struct Excuse(i64);
 
@@ -20,19 +20,19 @@ impl Steal {
         Steal { cpu, before: ticks(cpu) }
     }
 
-    /// Until now. What the kernel has not yet made a tick of is less than one.
+    /// The steal time until now, in full ticks.
     pub fn excuse(&self) -> Excuse {
         Excuse((ticks(self.cpu) - self.before).max(0) * TICK)
     }
 }
 
 impl Excuse {
-    /// The part that is left, in ns.
+    /// The remaining part, in ns.
     pub fn left(&self) -> i64 {
         self.0
     }
 
-    /// Whether steal accounts for this many ns; they are then used up.
+    /// Whether steal time accounts for this many ns; they are then used up.
     pub fn covers(&mut self, ns: i64) -> bool {
         let covers = ns <= self.0;
         self.0 -= if covers { ns } else { 0 };
@@ -40,7 +40,7 @@ impl Excuse {
     }
 }
 
-/// Of this CPU since boot; 0 where the kernel does not count it.
+/// The steal time of this CPU since boot; 0 if the kernel does not count it.
 fn ticks(cpu: usize) -> i64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let name = format!("cpu{cpu} ");

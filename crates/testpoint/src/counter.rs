@@ -1,4 +1,4 @@
-//! The clock of the points: the processor's counter where the kernel itself trusts it, else
+//! The clock of the points: the processor's counter if the kernel itself trusts it, else
 //! CLOCK_MONOTONIC.
 
 use crate::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC, CLOCK_TSC};
@@ -7,8 +7,8 @@ use crate::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC, CLOCK_TSC};
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn ticks() -> u64 {
-    // SAFETY: the instruction is there on every x86-64; a process that forbade it itself
-    // (PR_SET_TSC) gets SIGSEGV.
+    // SAFETY: every x86-64 has the instruction; a process that forbade it itself (PR_SET_TSC) gets
+    // SIGSEGV.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
@@ -28,13 +28,13 @@ pub fn ticks() -> u64 {
     ticks
 }
 
-/// This architecture's points are always stamped with CLOCK_MONOTONIC.
+/// Points of this architecture always carry CLOCK_MONOTONIC.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn ticks() -> u64 {
     monotonic() as u64
 }
 
-/// CLOCK_MONOTONIC in ns, through the vDSO where the kernel offers one.
+/// CLOCK_MONOTONIC in ns, through the vDSO if the kernel offers one.
 pub fn monotonic() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec, and every kernel knows this clock.
@@ -42,16 +42,16 @@ pub fn monotonic() -> i64 {
     time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64
 }
 
-/// The time as `clock` (`CLOCK_…` of the layout) counts it.
+/// The current time on `clock` (`CLOCK_…` of the layout).
 pub fn read(clock: u32) -> u64 {
     if clock == CLOCK_MONOTONIC { monotonic() as u64 } else { ticks() }
 }
 
-/// Which clock can be trusted on this machine. `source` is the kernel's current clocksource.
+/// The clock that can be trusted on this machine. `source` is the kernel's current clocksource.
 ///
 /// The counter of x86 counts evenly in all states of the CPU if CPUID has that bit ("invariant
-/// TSC", which Linux calls constant_tsc and nonstop_tsc), and the kernel found those of all CPUs in
-/// step if it uses it as clocksource (it gives it up otherwise: arch/x86/kernel/tsc.c,
+/// TSC", which Linux calls constant_tsc and nonstop_tsc), and the counters of all CPUs are
+/// synchronised if the kernel uses it as clocksource (it drops it otherwise: arch/x86/kernel/tsc.c,
 /// kernel/time/clocksource.c).
 pub fn trusted(source: &[u8]) -> u32 {
     if cfg!(target_arch = "aarch64") {
@@ -76,11 +76,11 @@ pub struct Pair {
     pub ticks: u64,
     /// CLOCK_MONOTONIC, ns.
     pub monotonic: i64,
-    /// At `monotonic` the counter was at most this far from `ticks`.
+    /// At `monotonic` the counter differed from `ticks` by at most this.
     pub error: u64,
 }
 
-/// Reads both clocks several times and keeps the reading that the counter brackets closest.
+/// Reads both clocks several times and keeps the reading that the counter brackets most closely.
 pub fn pair() -> Pair {
     let mut best = Pair { ticks: 0, monotonic: 0, error: u64::MAX };
     for _ in 0..10 {
@@ -93,11 +93,11 @@ pub fn pair() -> Pair {
     best
 }
 
-/// The counter, read neither before what stands before nor after what stands behind.
+/// The counter, read neither before preceding instructions nor after following ones.
 fn ordered_ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: LFENCE is part of SSE2, which every x86-64 has; it waits for earlier instructions and
-    // holds back later ones.
+    // delays later ones.
     unsafe {
         core::arch::x86_64::_mm_lfence();
         let ticks = ticks();
@@ -105,7 +105,7 @@ fn ordered_ticks() -> u64 {
         ticks
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: ISB waits until earlier instructions are done and fetches later ones anew.
+    // SAFETY: ISB waits until earlier instructions are done and refetches later ones.
     unsafe {
         core::arch::asm!("isb", options(nostack, preserves_flags));
         let ticks = ticks();

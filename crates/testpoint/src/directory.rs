@@ -1,11 +1,11 @@
-//! The directory of point files, which only their owner can reach.
+//! The directory of point files, accessible only to their owner.
 
 use crate::layout::{Control, SUFFIX};
 use crate::sys::{Fd, Text, open_at, read_file, stat_of, variable};
 use std::ffi::CStr;
 use std::mem::offset_of;
 
-/// Why a process records nothing. [`crate::status`] puts it into words.
+/// Why a process records nothing. [`crate::status`] formats it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Refusal {
@@ -19,7 +19,7 @@ pub enum Refusal {
     BadSetting = 8,
 }
 
-/// Opens the directory of this user's points, made if need be, and writes its path to `path`.
+/// Opens the directory of this user's points, created if needed, and writes its path to `path`.
 ///
 /// `$PUNCTUAL_POINTS_DIR`, else /run/punctual/points for root, else
 /// `$XDG_RUNTIME_DIR/punctual/points`, else /run/user/UID/punctual/points.
@@ -45,10 +45,10 @@ pub fn open(path: &mut Text) -> Result<Fd, Refusal> {
     enter(enter(base.0, c"punctual", uid, 0o022)?.0, c"points", uid, 0o077)
 }
 
-/// Opens a directory that belongs to the user and gives others none of the rights in `forbidden`.
-/// No symbolic link is followed.
+/// Opens a directory that belongs to the user and grants others none of the permissions in
+/// `forbidden`. Follows no symbolic link.
 fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refusal> {
-    // SAFETY: a path that ends with 0. If the directory is there already, that is as good.
+    // SAFETY: a path that ends with 0. An existing directory is fine as well.
     unsafe { libc::mkdirat(parent, name.as_ptr(), 0o700) };
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let directory = open_at(parent, name, flags).ok_or(Refusal::NoDirectory)?;
@@ -60,19 +60,19 @@ fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refus
     }
 }
 
-/// Whether a collector records in this directory: it holds a lock, which goes with it.
+/// Whether a collector records in this directory: it holds a lock, which ends with it.
 pub fn collected(directory: &Fd) -> bool {
     let file =
         open_at(directory.0, c".collector", libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK);
     file.is_some_and(|file| {
-        // SAFETY: no pointers. A lock that was free is given back when the file closes.
+        // SAFETY: no pointers. A lock that was free is released when the file closes.
         let locked = unsafe { libc::flock(file.0, libc::LOCK_SH | libc::LOCK_NB) };
         locked != 0 && crate::sys::errno() == libc::EWOULDBLOCK
     })
 }
 
-/// When this process began, by field 22 of /proc/PID/stat; none if there is no such process, or no
-/// /proc.
+/// The start time of this process, from field 22 of /proc/PID/stat; `None` if there is no such
+/// process, or no /proc.
 pub fn start_time(pid: u32) -> Option<u64> {
     let mut path = Text::new();
     path.push(b"/proc/").push_number(u64::from(pid)).push(b"/stat");
@@ -95,18 +95,18 @@ fn owner(name: &[u8]) -> Option<(u32, u64)> {
 
 /// Files of ended processes that are kept for readers.
 const KEPT: usize = 16;
-/// Files that one sweep looks at.
+/// Files that one sweep examines.
 const LOOKED_AT: usize = 64;
 
-/// Removes what dead processes left: files without any point, and the oldest of more than [`KEPT`]
+/// Removes files of dead processes: those without any point, and the oldest of more than [`KEPT`]
 /// with points. Without this, a program that forks and executes all day would fill /run.
-/// `namespace` keeps it from processes that only look dead from this one's PID namespace.
+/// `namespace` protects processes that only seem dead in this one's PID namespace.
 pub fn sweep(directory: &Fd, namespace: u64) {
     let mut entries = [0_u64; 512];
     let mut looked_at = 0;
     let mut kept = 0;
     let mut oldest: Option<(i64, Text)> = None;
-    // SAFETY: no pointers. A second look begins where the first did.
+    // SAFETY: no pointers. A second pass begins where the first did.
     unsafe { libc::lseek(directory.0, 0, libc::SEEK_SET) };
     loop {
         let size = size_of_val(&entries);
@@ -114,7 +114,7 @@ pub fn sweep(directory: &Fd, namespace: u64) {
         let filled =
             unsafe { libc::syscall(libc::SYS_getdents64, directory.0, entries.as_mut_ptr(), size) };
         let Ok(filled @ 1..) = usize::try_from(filled) else { break };
-        // SAFETY: as many bytes were written.
+        // SAFETY: this many bytes were written.
         let mut rest =
             unsafe { std::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), filled.min(size)) };
         while let Some((name, more)) = next_entry(rest) {
@@ -150,10 +150,10 @@ pub fn sweep(directory: &Fd, namespace: u64) {
 }
 
 enum Left {
-    /// Another PID namespace's: not ours to judge.
+    /// Of another PID namespace: cannot be judged.
     Foreign,
     Nothing,
-    /// Points, and when the file was last changed.
+    /// Points, with the time of the file's last change.
     Points(i64),
 }
 
@@ -165,7 +165,7 @@ fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> Left {
         return Left::Foreign;
     };
     let Some(stat) = stat_of(&file) else { return Left::Foreign };
-    // SAFETY: `head` takes as many bytes.
+    // SAFETY: `head` has room for this many bytes.
     if unsafe { libc::pread(file.0, head.as_mut_ptr().cast(), head.len(), 0) }
         != head.len() as isize
     {
@@ -184,11 +184,11 @@ fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> Left {
 }
 
 fn remove(directory: &Fd, name: &CStr) {
-    // SAFETY: a path that ends with 0. Where it fails, another process was quicker.
+    // SAFETY: a path that ends with 0. If it fails, another process was faster.
     unsafe { libc::unlinkat(directory.0, name.as_ptr(), 0) };
 }
 
-/// The name in the first of these entries (struct linux_dirent64, getdents(2)), and the others.
+/// The name in the first of these entries (struct linux_dirent64, getdents(2)), and the rest.
 fn next_entry(entries: &[u8]) -> Option<(&[u8], &[u8])> {
     const NAME_AT: usize = 19;
     let length = usize::from(u16::from_ne_bytes(entries.get(16..18)?.try_into().ok()?));

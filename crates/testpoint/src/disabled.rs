@@ -3,12 +3,12 @@
 /// A point that compiles to nothing.
 pub struct Point;
 
-/// What [`Point::scope`] gives: nothing.
+/// The empty result of [`Point::scope`].
 #[must_use = "the scope ends when this is dropped: bind it to a name that begins with `_`"]
 pub struct Scope;
 
 impl Drop for Scope {
-    // So that `drop(scope)` means the same with and without the feature.
+    // Gives `drop(scope)` the same meaning with and without the feature.
     #[inline(always)]
     fn drop(&mut self) {}
 }

@@ -1,10 +1,10 @@
-//! What passing a point touches: the control page, the thread's ring, one slot of it.
+//! The data accessed by passing a point: the control page, the thread's ring, one slot of it.
 
 use crate::layout::{Control, Ring, SLOTS_AT, Slot};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// The memory that the first page of the file is mapped over: so that "is anybody recording?" is
+/// The memory over which the first page of the file is mapped, so that the check for recording is
 /// one load from a known address.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
@@ -13,29 +13,29 @@ pub struct ControlPage {
     rest: [AtomicU8; CONTROL_PAGE - size_of::<Control>()],
 }
 
-/// As much as is mapped: a page of the largest size that this architecture has.
+/// The mapped length: a page of the largest size of this architecture.
 pub const CONTROL_PAGE: usize = if cfg!(target_arch = "x86_64") { 4_096 } else { 65_536 };
 
 // SAFETY: every field is an atomic integer, for which zero is a value.
 pub static CONTROL: ControlPage = unsafe { std::mem::zeroed() };
 
-/// A full ring: a thread without a ring gets it, and takes the slow path.
+/// A full ring: a thread without a ring uses it, and takes the slow path.
 // SAFETY: every field is an atomic integer, for which zero is a value.
 pub static NO_RING: Ring = unsafe { std::mem::zeroed() };
 
 thread_local! {
-    /// The ring that this thread's fast path writes.
+    /// The ring of this thread's fast path.
         pub static RING: Cell<*const Ring> = const { Cell::new(&raw const NO_RING) };
 }
 
-/// Writes a point to a ring that has room for it. `count`, the number of values, stands in `bits`
-/// too; the compiler knows it only by itself.
+/// Writes a point to a ring that has room for it. `count`, the number of values, is also part of
+/// `bits`; as an argument it is known to the compiler.
 #[inline(always)]
 pub fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
     let position = reserve(&ring.head);
     let slots = (&raw const *ring).wrapping_byte_add(SLOTS_AT as usize).cast::<Slot>();
-    // SAFETY: the mapping of a ring goes on over `mask + 1` slots that begin at `SLOTS_AT`; the
-    // mask keeps the index below that.
+    // SAFETY: the mapping of a ring covers `mask + 1` slots that begin at `SLOTS_AT`; the mask
+    // keeps the index below that.
     let slot = unsafe { &*slots.add((position & ring.mask.load(Ordering::Relaxed)) as usize) };
     if count > 0 {
         slot.values[0].store(values[0], Ordering::Relaxed);
@@ -47,14 +47,14 @@ pub fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
     slot.word.store((position + 1) << 32 | u64::from(bits), Ordering::Release);
 }
 
-/// Takes a position. One instruction, so a signal handler of this thread comes before or after it;
-/// without a lock prefix, since no other thread writes here.
+/// Reserves a position. One instruction, so a signal handler of this thread runs before or after
+/// it; without a lock prefix, since no other thread writes here.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn reserve(head: &AtomicU64) -> u64 {
     let mut position = 1_u64;
-    // SAFETY: `head` is valid for reads and writes. To the compiler this is a write to memory that
-    // it must not move others across.
+    // SAFETY: `head` is valid for reads and writes. The compiler treats this as a write to memory
+    // that others must not be moved across.
     unsafe {
         core::arch::asm!(
             "xadd qword ptr [{head}], {position}",
@@ -66,7 +66,7 @@ fn reserve(head: &AtomicU64) -> u64 {
     position
 }
 
-/// Takes a position. The exclusive store fails if a signal handler came in between, so each comes
+/// Reserves a position. The exclusive store fails if a signal handler intervened, so each runs
 /// before or after the other.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]

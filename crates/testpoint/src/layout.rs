@@ -1,8 +1,8 @@
-//! The file that a process's points live in: `docs/reference/testpoints.md` describes it for
-//! readers in other languages.
+//! The file of a process's points: `docs/reference/testpoints.md` describes it for readers in other
+//! languages.
 //!
-//! All numbers have the byte order of the machine. The file is made of the control page, the table
-//! of names, and one ring a thread. It grows: a part that was never used is not there.
+//! All numbers have the byte order of the machine. The file consists of the control page, the table
+//! of names, and one ring per thread. It grows: parts that were never used do not exist.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
@@ -10,34 +10,34 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PNCTLPT1");
 /// The version of this layout.
 pub const VERSION: u32 = 1;
-/// How a file's name ends: `PID.START.N.points`, START being field 22 of /proc/PID/stat.
+/// The suffix of a file's name: `PID.START.N.points`, START being field 22 of /proc/PID/stat.
 pub const SUFFIX: &str = ".points";
-/// A file beside them that a collector holds a lock on (flock(2)) while it records: a process that
-/// starts meanwhile records from its first point on.
+/// A file beside them that a collector locks (flock(2)) while it records: a process that starts
+/// meanwhile records from its first point on.
 pub const COLLECTOR: &str = ".collector";
 
-/// What the table of names, and every ring, is a multiple of: the largest page size of any
-/// supported machine.
+/// The alignment of the table of names and of every ring: the largest page size of any supported
+/// machine.
 pub const ALIGN: u64 = 65_536;
-/// Where the table of names begins.
+/// The offset of the table of names.
 pub const NAMES_AT: u64 = ALIGN;
-/// How many names a process may have.
+/// The maximum number of names of a process.
 pub const NAMES_MAX: u32 = 1_023;
-/// Where the first ring begins.
+/// The offset of the first ring.
 pub const RINGS_AT: u64 = NAMES_AT + 2 * ALIGN;
-/// How many rings a process may have. What further threads record is counted in
+/// The maximum number of rings of a process. Points of further threads are counted in
 /// [`Control::ringless`].
 pub const RINGS_MAX: u32 = 256;
-/// Where the slots of a ring begin, from the ring's beginning.
+/// The offset of the slots in a ring.
 pub const SLOTS_AT: u64 = 4_096;
-/// How many slots a ring has unless the environment sets it: 1 MiB.
+/// The default number of slots of a ring: 1 MiB.
 pub const SLOTS_DEFAULT: u32 = 32_768;
-/// The fewest slots of a ring.
+/// The minimum number of slots of a ring.
 pub const SLOTS_MIN: u32 = 1_024;
-/// The most slots of a ring: 128 MiB.
+/// The maximum number of slots of a ring: 128 MiB.
 pub const SLOTS_MAX: u32 = 1 << 22;
-/// Slots kept free in a full ring, because a signal handler may record between its thread's look at
-/// the limit and the reservation of a slot: one for every signal there is.
+/// Slots kept free in a full ring, because a signal handler may record between its thread's check
+/// of the limit and the reservation of a slot: one for every signal.
 pub const MARGIN: u64 = 64;
 
 /// [`Control::mode`]: a full ring drops points until a collector has read some.
@@ -72,9 +72,9 @@ pub const KIND_POINT: u32 = 1 << 24;
 pub const KIND_BEGIN: u32 = 2 << 24;
 /// The low half of [`Slot::word`]: an end.
 pub const KIND_END: u32 = 3 << 24;
-/// Where the kind stands in the low half of [`Slot::word`].
+/// The bits of the kind in the low half of [`Slot::word`].
 pub const KIND_MASK: u32 = 0xf << 24;
-/// Where the number of values stands in the low half of [`Slot::word`].
+/// The shift of the number of values in the low half of [`Slot::word`].
 pub const COUNT_SHIFT: u32 = 28;
 
 /// The control page, at the beginning of the file.
@@ -89,32 +89,31 @@ pub struct Control {
     pub recording: AtomicU32,
     /// [`STREAM`] or [`FLIGHT`]. A collector writes it.
     pub mode: AtomicU32,
-    /// The mode that the process itself requested; 0: none, points are recorded only while a
+    /// The mode requested by the process itself; 0: none, points are recorded only while a
     /// collector requests them.
     pub requested: AtomicU32,
-    /// The process, as it sees itself.
+    /// The process number in its own namespace.
     pub pid: AtomicU32,
-    /// What [`Slot::at`] counts.
+    /// The clock of [`Slot::at`].
     pub clock: AtomicU32,
-    /// When the process began (field 22 of /proc/PID/stat); 0 where it could not be read.
+    /// The start time of the process (field 22 of /proc/PID/stat); 0 if it could not be read.
     pub start_time: AtomicU64,
     /// A reading of the clock when the file was made …
     pub pair_ticks: AtomicU64,
-    /// … and of CLOCK_MONOTONIC at the same time, in ns; both are 0 where `clock` is
-    /// CLOCK_MONOTONIC …
+    /// … and of CLOCK_MONOTONIC at the same time, in ns; both are 0 if `clock` is CLOCK_MONOTONIC …
     pub pair_monotonic: AtomicI64,
-    /// … which is to say: no further than this many ticks from it.
+    /// … with an error of at most this many ticks.
     pub pair_error: AtomicU64,
-    /// Names that the table holds, unless [`NAMES_MAX`] is less.
+    /// Names in the table; may exceed [`NAMES_MAX`], which is then the number.
     pub names_used: AtomicU32,
     /// Sites whose names did not fit; their points carry [`ID_UNNAMED`].
     pub names_refused: AtomicU32,
     /// Slots of every ring: a power of two.
     pub ring_slots: AtomicU32,
-    /// Rings that were ever taken, unless [`RINGS_MAX`] is less.
+    /// Rings that were ever taken; may exceed [`RINGS_MAX`], which is then the number.
     pub rings_used: AtomicU32,
-    /// The PID namespace of `pid` and of all thread ids (inode of /proc/PID/ns/pid); 0 where it
-    /// could not be read.
+    /// The PID namespace of `pid` and of all thread ids (inode of /proc/PID/ns/pid); 0 if it could
+    /// not be read.
     pub namespace: AtomicU64,
     /// 1 after the process ended in order.
     pub ended: AtomicU32,
@@ -122,18 +121,18 @@ pub struct Control {
     pub reserved: AtomicU32,
     /// The process's name when the file was made (`comm`), ended by 0 if shorter.
     pub comm: [AtomicU64; 2],
-    /// 0: what follows is written by threads without a ring, and must not disturb those that look
-    /// at `recording`.
+    /// 0: the following fields are written by threads without a ring, which must not disturb
+    /// threads that read `recording`.
     pub reserved_2: [AtomicU64; 2],
-    /// Points dropped because their thread could have no ring.
+    /// Points dropped because their thread could not get a ring.
     pub ringless: AtomicU64,
 }
 
-/// An entry of the table of names; the id of a point is the place in the table plus one.
+/// An entry of the table of names; the id of a point is the index in the table plus one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Name {
-    /// Bytes that count; written last: 0 is an entry not yet ready.
+    /// The number of valid bytes; written last: 0 is an entry not yet ready.
     pub length: AtomicU32,
     /// 0.
     pub reserved: AtomicU32,
@@ -144,16 +143,15 @@ pub struct Name {
 /// The longest name, in bytes; longer ones are cut.
 pub const NAME_BYTES: usize = 120;
 
-/// The beginning of a ring, on three cache lines: of everyone, of the writing thread, of the
-/// collector.
+/// The header of a ring, on three cache lines: of all, of the writing thread, of the collector.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Ring {
     /// `RING_…`; 0: never used.
     pub state: AtomicU32,
-    /// How often this ring was taken.
+    /// The number of times that this ring was taken.
     pub generation: AtomicU32,
-    /// The thread, as it sees itself.
+    /// The thread id in its own namespace.
     pub tid: AtomicU32,
     /// Slots of this ring: as in [`Control::ring_slots`].
     pub slots: AtomicU32,
@@ -161,20 +159,20 @@ pub struct Ring {
     pub comm: [AtomicU64; 2],
     /// 0.
     pub reserved: [AtomicU64; 4],
-    /// Points begun so far. The writing thread alone writes it.
+    /// Points begun so far. Only the writing thread writes it.
     pub head: AtomicU64,
-    /// Slots less one.
+    /// The number of slots minus one.
     pub mask: AtomicU64,
     /// Points dropped because the ring was full.
     pub dropped: AtomicU64,
     /// 0.
     pub reserved_2: [AtomicU64; 5],
-    /// A point is recorded while `head` is below this: in stream mode what was read plus the slots
-    /// less [`MARGIN`], in flight mode 2⁶⁴ − 1. The collector writes it.
+    /// A point is recorded while `head` is below this: in stream mode the read position plus the
+    /// slots minus [`MARGIN`], in flight mode 2⁶⁴ − 1. The collector writes it.
     pub limit: AtomicU64,
-    /// Points that a collector is done with: the next to be read. The collector writes it.
+    /// Points that a collector has finished: the next one to be read. The collector writes it.
     pub read: AtomicU64,
-    /// How many of `dropped` a collector has reported. The collector writes it.
+    /// The part of `dropped` that a collector has reported. The collector writes it.
     pub reported: AtomicU64,
     /// 0.
     pub reserved_3: [AtomicU64; 5],
@@ -184,16 +182,16 @@ pub struct Ring {
 #[repr(C, align(32))]
 #[derive(Debug)]
 pub struct Slot {
-    /// When, on [`Control::clock`].
+    /// The time, on [`Control::clock`].
     pub at: AtomicU64,
-    /// Written last: the low 32 bits of `p + 1` in the upper half; id, kind and number of values
-    /// in the lower.
+    /// Written last: the low 32 bits of `p + 1` in the upper half; id, kind and number of values in
+    /// the lower.
     pub word: AtomicU64,
     /// The values; `word` holds their number.
     pub values: [AtomicI64; 2],
 }
 
-/// What a ring takes in the file.
+/// The size of a ring in the file.
 pub const fn ring_stride(slots: u32) -> u64 {
     (SLOTS_AT + slots as u64 * size_of::<Slot>() as u64).next_multiple_of(ALIGN)
 }

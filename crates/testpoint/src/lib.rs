@@ -1,10 +1,9 @@
 //! Test points for real-time programs.
 //!
-//! A point records a time stamp and up to two integers. Passing one costs little more than reading
+//! A point records a timestamp and up to two integers. Passing one costs little more than reading
 //! the processor's counter while it is recorded, and a predictable branch while it is not; built
-//! without the feature `enabled`, nothing. The record lies in shared memory: it outlives
-//! the process, whatever ends it. `punctual trace` collects it, beside what the kernel did at the
-//! same time.
+//! without the feature `enabled`, nothing. The record is in shared memory: it outlives any end of
+//! the process. `punctual trace` collects it, together with the kernel's events at the same time.
 //!
 //! ```
 //! use punctual_testpoint::{begin, end, point, scope};
@@ -19,8 +18,8 @@
 //! # task(3);
 //! ```
 //!
-//! Points may be passed in signal handlers and in threads of any kind; a forked child has a record
-//! of its own. (A child made by the bare system call, past the C library, must not pass points
+//! Points may be passed in signal handlers and in threads of any kind; a forked child has its own
+//! record. (A child created by the bare system call, bypassing the C library, must not pass points
 //! before it executes another program.) See `docs/testpoints.md` for cost, modes, environment and
 //! format.
 

@@ -1,4 +1,4 @@
-//! What a process does where it forks and where it ends.
+//! Handles forks and the end of a process.
 
 use crate::process::PROCESS;
 use crate::{sys, thread};
@@ -6,10 +6,9 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-/// Has a child of this process get a file of its own, and the end of the process marked in
-/// its file.
+/// Gives a forked child its own file, and marks the end of the process in its file.
 pub fn watch() {
-    // SAFETY: functions that stay as long as this library is loaded.
+    // SAFETY: functions that exist as long as this library is loaded.
     unsafe {
         sys::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
         libc::atexit(ended);
@@ -21,16 +20,16 @@ thread_local! {
         const { UnsafeCell::new(MaybeUninit::uninit()) };
 }
 
-// In the child a handler that records before `in_child` is through would write the parent's ring:
-// no signal comes before.
+// A handler that recorded in the child before `in_child` has finished would write to the parent's
+// ring: signals are blocked until then.
 unsafe extern "C" fn before_fork() {
     let signals = sys::block_signals();
-    // SAFETY: this thread's, and no signal handler reads it.
+    // SAFETY: belongs to this thread, and no signal handler reads it.
     SIGNALS.with(|place| unsafe { (*place.get()).write(signals) });
 }
 
 unsafe extern "C" fn after_fork() {
-    // SAFETY: this thread's, and `before_fork` wrote it.
+    // SAFETY: belongs to this thread, and `before_fork` wrote it.
     SIGNALS.with(|place| unsafe { sys::restore_signals((*place.get()).assume_init_ref()) });
 }
 

@@ -1,10 +1,10 @@
-//! Points written where they are passed.
+//! Macros that define a point in place.
 
 /// Passes a point: `point!("name")`, `point!("name", a)`, `point!("name", a, b)`, with integers of
 /// any type (`as i64`).
 ///
-/// The name is a constant. Values are computed only where points are compiled in, whether or not
-/// they are recorded.
+/// The name is a constant. Values are computed only if points are compiled in, whether or not they
+/// are recorded.
 #[cfg(feature = "enabled")]
 #[macro_export]
 macro_rules! point {
@@ -19,8 +19,8 @@ macro_rules! point {
     };
 }
 
-/// Begins what [`end!`] of the same name in the same thread ends: `begin!("name")`, with up to two
-/// integers as [`point!`].
+/// Begins an interval that [`end!`] with the same name in the same thread ends: `begin!("name")`,
+/// with up to two integers like [`point!`].
 #[cfg(feature = "enabled")]
 #[macro_export]
 macro_rules! begin {
@@ -35,7 +35,7 @@ macro_rules! begin {
     };
 }
 
-/// Ends what [`begin!`] of the same name began.
+/// Ends the interval begun by [`begin!`] with the same name.
 #[cfg(feature = "enabled")]
 #[macro_export]
 macro_rules! end {

@@ -1,18 +1,18 @@
-//! What a process itself asks to be recorded.
+//! Recording requested by the process itself.
 
 use std::fmt;
 
-/// What is recorded when no collector asks for anything.
+/// Recording while no collector requests any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Nothing: points are recorded while a collector requests them. The default, unless the
     /// environment variable `PUNCTUAL_POINTS` sets another.
     OnDemand,
-    /// Every point until the ring is full, from then on none until a collector has read some. What
-    /// is dropped is counted.
+    /// Every point until the ring is full, then none until a collector has read some. Dropped
+    /// points are counted.
     Stream,
-    /// The last points of each thread, for after a crash: new ones overwrite the oldest. What is
-    /// overwritten is counted.
+    /// The last points of each thread, for analysis after a crash: new ones overwrite the oldest.
+    /// Overwritten points are counted.
     Flight,
 }
 
@@ -71,9 +71,9 @@ mod enabled {
         }
     }
 
-    /// Says what is to be recorded when no collector asks; while one does, its wish stands until
-    /// the next call or its end. To be called by one thread at a time, and not while threads
-    /// that have passed points are ending.
+    /// Sets the recording while no collector requests any; while one does, its request is in force
+    /// until the next call or its end. Must be called by one thread at a time, and not while
+    /// threads that have passed points are ending.
     pub fn record(mode: Mode) {
         PROCESS.ask(match mode {
             Mode::OnDemand => 0,

@@ -1,14 +1,14 @@
-//! A point, and what passing it costs.
+//! A point, and the cost of passing it.
 //!
-//! Not recording: a load and a branch. Recording: a look at the thread's ring, the counter, a
-//! reservation that a signal handler cannot split, and two stores. Everything else happens in
+//! Not recording: a load and a branch. Recording: a check of the thread's ring, the counter, a
+//! reservation that a signal handler cannot split, and two stores. Everything else is in
 //! [`crate::slow`].
 
 use crate::fast::{CONTROL, RING, put};
 use crate::layout::{COUNT_SHIFT, KIND_BEGIN, KIND_END, KIND_POINT};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A test point: a name, and the number that it is recorded by.
+/// A test point: a name, and the number by which it is recorded.
 ///
 /// ```
 /// use punctual_testpoint::Point;
@@ -26,58 +26,58 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point of this name. Points of the same name are the same point to readers. At most 120
+    /// A point with this name. Readers treat points with the same name as one point. At most 120
     /// bytes of the name are kept.
     pub const fn new(name: &'static str) -> Point {
         Point { name, id: AtomicU32::new(0) }
     }
 
-    /// The point was passed.
+    /// Records that the point was passed.
     #[inline(always)]
     pub fn hit(&self) {
         self.record::<{ KIND_POINT }>(0, 0);
     }
-    /// The point was passed, with a value.
+    /// Records that the point was passed, with a value.
     #[inline(always)]
     pub fn hit1(&self, a: i64) {
         self.record::<{ KIND_POINT | 1 << COUNT_SHIFT }>(a, 0);
     }
-    /// The point was passed, with two values.
+    /// Records that the point was passed, with two values.
     #[inline(always)]
     pub fn hit2(&self, a: i64, b: i64) {
         self.record::<{ KIND_POINT | 2 << COUNT_SHIFT }>(a, b);
     }
-    /// What the point is named after begins.
+    /// Begins the interval that the point is named after.
     #[inline(always)]
     pub fn begin(&self) {
         self.record::<{ KIND_BEGIN }>(0, 0);
     }
-    /// It begins, with a value.
+    /// Begins it, with a value.
     #[inline(always)]
     pub fn begin1(&self, a: i64) {
         self.record::<{ KIND_BEGIN | 1 << COUNT_SHIFT }>(a, 0);
     }
-    /// It begins, with two values.
+    /// Begins it, with two values.
     #[inline(always)]
     pub fn begin2(&self, a: i64, b: i64) {
         self.record::<{ KIND_BEGIN | 2 << COUNT_SHIFT }>(a, b);
     }
-    /// It ends.
+    /// Ends it.
     #[inline(always)]
     pub fn end(&self) {
         self.record::<{ KIND_END }>(0, 0);
     }
-    /// It ends, with a value.
+    /// Ends it, with a value.
     #[inline(always)]
     pub fn end1(&self, a: i64) {
         self.record::<{ KIND_END | 1 << COUNT_SHIFT }>(a, 0);
     }
-    /// It ends, with two values.
+    /// Ends it, with two values.
     #[inline(always)]
     pub fn end2(&self, a: i64, b: i64) {
         self.record::<{ KIND_END | 2 << COUNT_SHIFT }>(a, b);
     }
-    /// It begins, and ends when the returned guard is dropped.
+    /// Begins it; the drop of the returned guard ends it.
     #[inline(always)]
     pub fn scope(&'static self) -> Scope {
         self.begin();
@@ -105,7 +105,7 @@ impl Point {
     }
 }
 
-/// Ends what it began when it is dropped: see [`Point::scope`].
+/// Ends its interval when it is dropped: see [`Point::scope`].
 #[must_use = "the scope ends when this is dropped: bind it to a name that begins with `_`"]
 pub struct Scope {
     point: &'static Point,

@@ -1,4 +1,5 @@
-//! The file of a process: made before `main`, made anew in the child of a fork, marked at the end.
+//! The file of a process: created before `main`, created again in a forked child, marked at the
+//! end.
 
 use crate::counter;
 use crate::directory::{self, Refusal};
@@ -10,12 +11,12 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// What this process knows of its file.
+/// The state of this process's file.
 pub struct Process {
-    /// Where the control page is mapped, once it is.
+    /// The mapped control page, once there is one.
     control: AtomicPtr<Control>,
     names: AtomicPtr<Name>,
-    /// The rings that threads of this process write.
+    /// The rings of threads of this process.
     pub rings: [AtomicPtr<Ring>; RINGS_MAX as usize],
     path: UnsafeCell<Text>,
     device: AtomicU64,
@@ -23,8 +24,8 @@ pub struct Process {
     refusal: AtomicU32,
 }
 
-// SAFETY: `path` is written before any other thread can read it: before `main`, and in the child of
-// a fork, which has one thread.
+// SAFETY: `path` is written before any other thread can read it: before `main`, and in a forked
+// child, which has one thread.
 unsafe impl Sync for Process {}
 
 /// This process.
@@ -40,7 +41,7 @@ pub static PROCESS: Process = Process {
 
 const NAMES_BYTES: usize = (RINGS_AT - NAMES_AT) as usize;
 
-/// What the environment asks for.
+/// The settings of the environment.
 struct Requested {
     mode: u32,
     slots: u32,
@@ -48,8 +49,8 @@ struct Requested {
 }
 
 impl Process {
-    /// Makes the file; to be called once, before there are threads. `page` is the memory of
-    /// [`CONTROL_PAGE`] bytes that the fast path looks at. Whether it could be made.
+    /// Creates the file; must be called once, before there are threads. `page` is the memory of
+    /// [`CONTROL_PAGE`] bytes that the fast path reads. Returns whether it could be created.
     pub fn start(&self, page: *mut Control) -> bool {
         let made = read_request().and_then(|requested| self.first_file(page, &requested));
         self.refusal.store(made.err().map_or(0, |refusal| refusal as u32), Ordering::Relaxed);
@@ -64,7 +65,7 @@ impl Process {
         self.make_file(page, requested)
     }
 
-    /// Makes a file, maps its control page over `page`, and records the mode that the process
+    /// Creates a file, maps its control page over `page`, and records the mode that the process
     /// requests.
     fn make_file(&self, page: *mut Control, requested: &Requested) -> Result<(), Refusal> {
         let mut path = Text::new();
@@ -84,7 +85,7 @@ impl Process {
         self.device.store(stat.st_dev as u64, Ordering::Relaxed);
         self.inode.store(stat.st_ino as u64, Ordering::Relaxed);
         self.control.store(page, Ordering::Release);
-        // SAFETY: `page` is mapped, aligned, and made of atomic integers.
+        // SAFETY: `page` is mapped, aligned, and consists of atomic integers.
         let control = unsafe { &*page };
         control.version.store(VERSION, Ordering::Relaxed);
         control.pid.store(pid, Ordering::Relaxed);
@@ -121,11 +122,11 @@ impl Process {
     /// The table of names, if it is mapped.
     pub fn names(&self) -> Option<&'static [Name]> {
         let table = self.names.load(Ordering::Acquire);
-        // SAFETY: a mapping of this many names, all atomic integers, which stays.
+        // SAFETY: a permanent mapping of this many names, all atomic integers.
         (!table.is_null()).then(|| unsafe { std::slice::from_raw_parts(table, NAMES_MAX as usize) })
     }
 
-    /// Maps the table of names, if that was not done.
+    /// Maps the table of names, if it is not yet mapped.
     pub fn map_names(&self, file: &Fd) -> Option<()> {
         if !self.names.load(Ordering::Acquire).is_null() {
             return Some(());
@@ -144,8 +145,8 @@ impl Process {
         Some(())
     }
 
-    /// Opens the file again. No descriptor is kept: programs close those that they do not know, and
-    /// open others under the same number.
+    /// Opens the file again. No descriptor is kept open: programs close unknown ones, and open
+    /// others with the same number.
     pub fn reopen(&self) -> Option<Fd> {
         // SAFETY: no thread writes the path meanwhile: see `Sync` above.
         let path = unsafe { &*self.path.get() };
@@ -156,7 +157,7 @@ impl Process {
         same.then_some(file)
     }
 
-    /// The file's path and whether the process records, or why it cannot.
+    /// The file's path if the process records, or why it cannot.
     pub fn path(&self) -> Result<&'static std::ffi::CStr, u32> {
         match self.refusal.load(Ordering::Relaxed) {
             // SAFETY: no thread writes the path meanwhile: see `Sync` above.
@@ -165,8 +166,8 @@ impl Process {
         }
     }
 
-    /// The mode that the process itself requests: [`STREAM`], [`FLIGHT`], or 0 for that of a
-    /// collector.
+    /// Sets the mode requested by the process itself: [`STREAM`], [`FLIGHT`], or 0 for the
+    /// collector's.
     pub fn ask(&self, mode: u32) {
         let Some(control) = self.control() else { return };
         control.requested.store(mode, Ordering::Relaxed);
@@ -176,9 +177,8 @@ impl Process {
         }
         control.mode.store(mode, Ordering::Relaxed);
         for ring in &self.rings {
-            // SAFETY: null, or a ring that is mapped until its thread ends; a thread that ends
-            // takes it out first. (That a thread ends just now is excluded
-            // by the documentation of `record`.)
+            // SAFETY: null, or a ring that is mapped until its thread ends; an ending thread
+            // removes it first. (The documentation of `record` excludes that a thread ends now.)
             if let Some(ring) = unsafe { ring.load(Ordering::Acquire).as_ref() } {
                 let room = ring.mask.load(Ordering::Relaxed) + 1 - MARGIN;
                 let limit = if mode == FLIGHT {
@@ -192,8 +192,8 @@ impl Process {
         control.recording.store(1, Ordering::Release);
     }
 
-    /// In the child of a fork, whose thread has no ring: a file of its own, with the names that its
-    /// sites already have numbers of.
+    /// Creates a new file in a forked child, whose thread has no ring, with the names whose numbers
+    /// its sites already have.
     pub fn renew(&self) {
         let Some(parent) = self.control() else { return };
         let page = (&raw const *parent).cast_mut();
@@ -291,7 +291,7 @@ fn read_request() -> Result<Requested, Refusal> {
 }
 
 fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, Refusal> {
-    // One process has several files if it holds the library twice, or executed another program.
+    // A process has several files if it holds the library twice, or executed another program.
     for attempt in 0..64 {
         let mut name = Text::new();
         name.push_number(u64::from(pid))
@@ -315,8 +315,7 @@ fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, R
 
 fn namespace() -> u64 {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: a path that ends with 0, and a valid stat to write to, which zeroed is one in any
-    // case.
+    // SAFETY: a path that ends with 0, and a valid stat to write to; zeroes are one in any case.
     unsafe {
         libc::stat(c"/proc/self/ns/pid".as_ptr(), stat.as_mut_ptr());
         stat.assume_init().st_ino as u64

@@ -1,8 +1,8 @@
-//! What the fast path leaves aside: the first point of a thread, the first pass of a site, a full
-//! ring, a clock that is no counter.
+//! The slow path: the first point of a thread, the first pass of a site, a full ring, a clock that
+//! is not a counter.
 //!
-//! All of it may run in a signal handler, also in one that interrupted it: no allocation, no lock,
-//! `errno` kept.
+//! All of it may run in a signal handler, even in one that interrupted it: no allocation, no lock,
+//! `errno` is preserved.
 
 use crate::layout::{COUNT_SHIFT, Control, ID_UNNAMED, NAME_BYTES, NAMES_MAX, Name, Ring};
 use crate::process::PROCESS;
@@ -37,8 +37,8 @@ fn record(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
     }
 }
 
-/// Gives a site the number of its name. Two threads that do this for one site at once may enter the
-/// name twice; both numbers then mean it.
+/// Assigns a site the number of its name. Two threads that do this for one site at once may enter
+/// the name twice; both numbers are then valid.
 fn register(control: &Control, site: &AtomicU32, name: &[u8]) -> u32 {
     let Some(table) = PROCESS.names() else { return ID_UNNAMED };
     let name = &name[..name.len().min(NAME_BYTES)];
@@ -76,7 +76,7 @@ fn enter(control: &Control, table: &[Name], name: &[u8]) -> Option<u32> {
         bytes[..chunk.len()].copy_from_slice(chunk);
         word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
     }
-    // A name of no bytes would look like an entry that is not ready.
+    // An empty name would look like an entry that is not ready.
     entry.length.store((name.len() as u32).max(1), Ordering::Release);
     Some(place + 1)
 }

@@ -1,4 +1,4 @@
-//! Before `main`, or when the program asks for it.
+//! Start of the library before `main`, or on the program's request.
 
 use crate::fast::CONTROL;
 use crate::mode::Off;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Once;
 
-/// The dynamic loader and static programs' start code call what is in this section.
+/// The dynamic loader and static programs' start code call the functions in this section.
 #[cfg(feature = "constructor")]
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -27,15 +27,15 @@ extern "C" fn first() {
     });
 }
 
-/// Makes points ready in a program that was built without the feature `constructor`: does nothing
-/// where they are. To be called before any thread passes a point or asks for
-/// [`status`](crate::status). Answers as that.
+/// Starts points in a program that was built without the feature `constructor`: does nothing if
+/// they are started. Must be called before any thread passes a point or calls
+/// [`status`](crate::status). Returns the same.
 pub fn start() -> Result<PathBuf, Off> {
     first();
     status()
 }
 
-/// The file that this process's points go to, or why there is none.
+/// The file of this process's points, or why there is none.
 pub fn status() -> Result<PathBuf, Off> {
     #[cfg(feature = "constructor")]
     keep();
@@ -45,8 +45,8 @@ pub fn status() -> Result<PathBuf, Off> {
     }
 }
 
-/// Has the linker take the object file that `START` is in: of a library it takes only those that
-/// something refers to.
+/// Makes the linker include the object file with `START`: from a library it only takes object files
+/// that are referenced.
 #[cfg(feature = "constructor")]
 pub fn keep() {
     std::hint::black_box(&raw const START);

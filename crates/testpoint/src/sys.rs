@@ -14,7 +14,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// `errno` as it was, again when dropped: a point in a program must not change it.
+/// The saved `errno`, restored when dropped: a point must not change a program's.
 pub struct KeptErrno(c_int);
 
 impl KeptErrno {
@@ -35,7 +35,7 @@ pub fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Blocks every signal, and gives back the mask that was.
+/// Blocks every signal, and returns the previous mask.
 pub fn block_signals() -> libc::sigset_t {
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -47,7 +47,7 @@ pub fn block_signals() -> libc::sigset_t {
     }
 }
 
-/// Sets the signal mask that was.
+/// Restores the previous signal mask.
 pub fn restore_signals(before: &libc::sigset_t) {
     // SAFETY: a valid signal set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
@@ -58,7 +58,7 @@ pub struct Fd(pub c_int);
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        // SAFETY: this descriptor is ours.
+        // SAFETY: we own this descriptor.
         unsafe { libc::close(self.0) };
     }
 }
@@ -77,26 +77,26 @@ pub fn open_at(directory: c_int, path: &CStr, flags: c_int) -> Option<Fd> {
             0o600 as libc::c_uint,
         )
     };
-    // Lazily: one of -1 that is dropped would close it, and errno would be EBADF.
+    // Lazily: a dropped one of -1 would be closed, which sets errno to EBADF.
     (fd >= 0).then(|| Fd(fd))
 }
 
-/// Reads from the beginning; the part of `buffer` that was filled.
+/// Reads from the beginning; returns the filled part of `buffer`.
 pub fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let file = open(path, libc::O_RDONLY)?;
-    // SAFETY: `buffer` takes as many bytes as are requested.
+    // SAFETY: `buffer` has room for the requested number of bytes.
     let count = unsafe { libc::read(file.0, buffer.as_mut_ptr().cast(), buffer.len()) };
     usize::try_from(count).ok().map(|count| &buffer[..count])
 }
 
 pub fn stat_of(fd: &Fd) -> Option<libc::stat> {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: a valid stat to write to; zeroed, it is one in any case.
+    // SAFETY: a valid stat to write to; zeroes are one in any case.
     (unsafe { libc::fstat(fd.0, stat.as_mut_ptr()) } == 0).then(|| unsafe { stat.assume_init() })
 }
 
-/// Makes sure that writing to this part of the file cannot fail for lack of space, and that the
-/// file reaches over it.
+/// Ensures that writing to this part of the file cannot fail for lack of space, and that the file
+/// is long enough.
 pub fn allocate(fd: &Fd, at: u64, length: u64) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit to write to. Beyond it the kernel would send SIGXFSZ.
@@ -109,10 +109,10 @@ pub fn allocate(fd: &Fd, at: u64, length: u64) -> bool {
 }
 
 /// Maps a part of a file for reading and writing, and touches each page; at `place` if that is not
-/// null, over what is there.
+/// null, replacing the mapping there.
 pub fn map(fd: &Fd, at: u64, length: usize, place: *mut c_void) -> Option<*mut c_void> {
     let flags = libc::MAP_SHARED | if place.is_null() { 0 } else { libc::MAP_FIXED };
-    // SAFETY: either the kernel chooses the place, or the caller owns what is there.
+    // SAFETY: either the kernel chooses the place, or the caller owns the memory there.
     let start = unsafe {
         libc::mmap(
             place,
@@ -129,34 +129,33 @@ pub fn map(fd: &Fd, at: u64, length: usize, place: *mut c_void) -> Option<*mut c
     for offset in (0..length).step_by(4_096) {
         // SAFETY: within the mapping.
         let byte = unsafe { &*start.cast::<AtomicU8>().wrapping_add(offset) };
-        // Makes the page present and writable, and loses nothing that another thread writes there
-        // meanwhile.
+        // Makes the page resident and writable, without losing writes of other threads.
         let value = byte.load(Ordering::Relaxed);
         let _ = byte.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
     }
-    // Against being swapped out, where the limits allow it; where not, points cost what a page
-    // fault costs after memory ran short. SAFETY: the mapping just made.
+    // Prevents swapping, if the limits allow it; otherwise points cost a page fault after memory
+    // ran short. SAFETY: the mapping just made.
     unsafe { libc::mlock(start, length) };
     Some(start)
 }
 
-/// Puts empty private memory over a mapping.
+/// Replaces a mapping by empty private memory.
 pub fn unmap_to_zero(place: *mut c_void, length: usize) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the caller owns what is there.
+    // SAFETY: the caller owns the memory there.
     unsafe { libc::mmap(place, length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
 }
 
 pub fn unmap(place: *mut c_void, length: usize) {
-    // SAFETY: the caller owns what is there and no thread uses it any more.
+    // SAFETY: the caller owns the memory there and no thread uses it any more.
     unsafe { libc::munmap(place, length) };
 }
 
-/// A variable of the environment; none in a program that runs with rights of its file
+/// A variable of the environment; `None` in a program that runs with the permissions of its file
 /// (set-user-ID).
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: a name that ends with 0; what comes back is 0 or a string that stays as long as
-    // nobody changes the environment, which before `main` and right after a fork nobody does.
+    // SAFETY: a name that ends with 0; the result is 0 or a string that is valid while the
+    // environment is unchanged, which holds before `main` and right after a fork.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
@@ -176,7 +175,7 @@ pub fn comm() -> [u64; 2] {
     name
 }
 
-/// A path or name put together without allocation. Too long a one is marked, and gives no string.
+/// A path or name built without allocation. One that is too long is marked, and gives no string.
 pub struct Text {
     bytes: [u8; Text::SIZE],
     length: usize,

@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a thread has.
+/// The ring state of a thread.
 #[derive(Clone, Copy)]
 enum Mine {
-    /// It has recorded nothing yet.
+    /// It has not recorded yet.
     Nothing,
     /// A ring, and its number.
     Ring(&'static Ring, u32),
@@ -23,19 +23,19 @@ thread_local! {
     static MINE: Cell<Mine> = const { Cell::new(Mine::Nothing) };
 }
 
-/// This thread's ring, made now if there is none.
+/// This thread's ring, created now if there is none.
 pub fn ring(control: &Control) -> Option<&'static Ring> {
     match MINE.get() {
         Mine::Ring(ring, _) => Some(ring),
         Mine::Refused => None,
         Mine::Nothing => {
-            // A handler that came in between would find half a ring.
+            // A signal handler in between would find an incomplete ring.
             let signals = sys::block_signals();
             let made = take(control);
             MINE.set(made.map_or(Mine::Refused, |(ring, number)| Mine::Ring(ring, number)));
             if let Some((ring, _)) = made {
                 set_value(1);
-                // Only the fast path knows how to read a counter, and it knows nothing else.
+                // The fast path can only read a counter.
                 if control.clock.load(Ordering::Relaxed) != CLOCK_MONOTONIC {
                     RING.set(ring);
                 }
@@ -69,7 +69,7 @@ fn take(control: &Control) -> Option<(&'static Ring, u32)> {
     Some((ring, number))
 }
 
-/// A ring whose thread has ended and whose collector is done with it.
+/// A ring whose thread has ended and whose collector has finished reading it.
 fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
     let used = control.rings_used.load(Ordering::Relaxed).min(RINGS_MAX);
     (0..used).find_map(|number| {
@@ -94,7 +94,7 @@ fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
 
 fn state(control: &Control, file: &sys::Fd, number: u32) -> Option<u32> {
     let mut state = [0; 4];
-    // SAFETY: `state` takes the four bytes that are asked for.
+    // SAFETY: `state` has room for the four requested bytes.
     let count = unsafe {
         libc::pread(file.0, state.as_mut_ptr().cast(), 4, place(control, number) as libc::off_t)
     };
@@ -121,8 +121,8 @@ fn ring_bytes(control: &Control) -> usize {
 
 fn map(control: &Control, file: &sys::Fd, number: u32) -> Option<&'static Ring> {
     let start = sys::map(file, place(control, number), ring_bytes(control), std::ptr::null_mut())?;
-    // SAFETY: the mapping is aligned, longer than a ring, and made of atomic integers; it stays
-    // until this thread ends, and whoever asks then is refused.
+    // SAFETY: the mapping is aligned, longer than a ring, and consists of atomic integers; it stays
+    // until this thread ends, when further requests are refused.
     Some(unsafe { &*start.cast::<Ring>() })
 }
 
@@ -133,16 +133,16 @@ fn unmap(control: &Control, ring: &Ring) {
 /// The key of the thread-specific value whose destructor is [`ending`], and 1.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Has [`ending`] called when threads end that have a ring.
+/// Makes [`ending`] run when threads with a ring end.
 pub fn watch_ends() {
     let mut key = 0;
-    // SAFETY: a function that stays as long as this library is loaded.
+    // SAFETY: a function that exists as long as this library is loaded.
     if unsafe { libc::pthread_key_create(&mut key, Some(ending)) } == 0 {
         KEY.store(key as u32 + 1, Ordering::Relaxed);
     }
 }
 
-/// A thread-specific value other than 0 has the destructor called, now or in the next round.
+/// A thread-specific value other than 0 makes the destructor run, now or in the next round.
 fn set_value(value: usize) {
     if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
         // SAFETY: a key that was created and is never deleted; the value is a number.
@@ -169,7 +169,7 @@ unsafe extern "C" fn ending(round: *mut c_void) {
     }
 }
 
-/// In the child of a fork: the rings are the parent's.
+/// Resets the state in a forked child: the rings are the parent's.
 pub fn forget() {
     MINE.set(Mine::Nothing);
     RING.set(&raw const NO_RING);

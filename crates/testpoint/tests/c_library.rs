@@ -1,5 +1,5 @@
 //! The C library as users build and link it: by pkg-config, dynamically and statically, with CMake,
-//! in C++, with points off.
+//! in C++, with points disabled.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,7 +32,7 @@ fn lacks(tools: &[&str]) -> bool {
     !missing.is_empty()
 }
 
-/// The library in a directory of this test.
+/// Installs the library in a directory of this test.
 fn install(root: &Path) -> PathBuf {
     let prefix = root.join("prefix");
     run(Command::new(repository().join("crates/testpoint/c/install")).arg(&prefix));
@@ -48,7 +48,8 @@ fn pkg_config(prefix: &Path, what: &[&str]) -> Vec<String> {
     flags.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Runs a program under the flight recorder: what its file of points begins with, and its names.
+/// Runs a program under the flight recorder: returns the beginning of its file of points, with its
+/// names.
 fn points_of(program: &Path, prefix: &Path) -> Vec<u8> {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().expect("a directory");

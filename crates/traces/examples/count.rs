@@ -1,4 +1,4 @@
-//! `count FILE…`: the tracepoints of traces, as often as each was seen and used.
+//! `count FILE…`: the tracepoints of traces, with the numbers of records seen and used.
 use punctual_traces::{ReadAt, Trace};
 use std::error::Error;
 use std::fs::File;

@@ -1,9 +1,9 @@
-//! From the clocks of timers to the clock of the trace.
+//! Converts from the clocks of timers to the clock of the trace.
 //!
 //! `hrtimer_expire_entry` states the instant `now` of the timer's own clock, some hundreds of
 //! nanoseconds before its own instant on the trace's clock. The smallest difference within a second
-//! or two is the distance of both clocks. Timers may be on several clocks (CLOCK_REALTIME is
-//! decades ahead of CLOCK_MONOTONIC), each with a distance of its own.
+//! or two is the offset between both clocks. Timers may be on several clocks (CLOCK_REALTIME is
+//! decades ahead of CLOCK_MONOTONIC), each with its own offset.
 
 use crate::ClockRelation;
 use punctual_core::MonotonicNs;
@@ -16,18 +16,18 @@ pub(crate) struct Bridge {
     /// The trace is on CLOCK_MONOTONIC.
     stated: bool,
     bases: Vec<Base>,
-    /// What came before the first expiry, from a timer's start on.
+    /// Events held from the first timer start until the first expiry.
     held: VecDeque<Event>,
     holding: bool,
     timers: bool,
-    /// Starts of timers whose expiry cannot be converted.
+    /// Timer starts with an expiry that cannot be converted.
     pub(crate) unconverted: u64,
 }
 
-/// One clock of timers.
+/// A clock of timers.
 #[derive(Clone, Copy, Debug)]
 struct Base {
-    /// The smallest of the current period, and of the one before: clocks drift.
+    /// The minima of the current and the previous period, as clocks drift.
     current: i64,
     before: i64,
     since: i64,
@@ -39,22 +39,22 @@ impl Base {
     }
 }
 
-/// Clocks that differ by less are one.
+/// Clocks that differ by less are the same.
 const SAME: i64 = 1_000_000_000;
-/// How long a smallest difference counts.
+/// The time that a minimum counts.
 const PERIOD: i64 = 1_000_000_000;
-/// Clocks of timers: the kernel has four, and their reading may be set.
+/// The maximum number of timer clocks: the kernel has four, and they may be set.
 const MOST_BASES: usize = 16;
-/// Events that wait for the first expiry, of 48 bytes each.
+/// The maximum number of events held until the first expiry, of 48 bytes each.
 const MOST_HELD: usize = 1 << 17;
-/// An expiry is read this long before its event at most, on machines that are worth tracing: less
-/// is no distance of clocks. Text has microseconds alone.
+/// The maximum time from reading an expiry to its event, on usable machines: a smaller difference
+/// is not an offset of clocks. Text has only microseconds.
 const ONE_CLOCK: i64 = 10_000;
 /// Ten years: no timer is set for later.
 const FAR: i64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 impl Bridge {
-    /// `distance` is what the file states: trace clock less CLOCK_MONOTONIC.
+    /// `distance` is stated by the file: trace clock minus CLOCK_MONOTONIC.
     pub(crate) fn new(distance: Option<i64>) -> Bridge {
         let base = |distance| Base { current: distance, before: distance, since: i64::MAX };
         Bridge {
@@ -67,7 +67,7 @@ impl Bridge {
         }
     }
 
-    /// Takes the events of `from` in order, and appends what can be given out.
+    /// Takes the events of `from` in order, and appends those that are ready.
     pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
         for event in from.drain(..) {
             self.take(event, out);
@@ -126,12 +126,12 @@ impl Bridge {
         out.push_back(event);
     }
 
-    /// An expiry was read at an instant that is `distance` before its event.
+    /// Learns from an expiry that was read `distance` before its event.
     fn learn(&mut self, at: i64, distance: i64) {
         let full = self.bases.len() >= MOST_BASES;
         let known = self.bases.iter_mut().find(|base| near(base.distance(), distance));
         match known {
-            // The file states this one.
+            // This offset is stated by the file.
             Some(base) if base.since == i64::MAX => {}
             Some(base) if at.saturating_sub(base.since) > PERIOD => {
                 *base = Base { current: distance, before: base.current, since: at };
@@ -144,8 +144,8 @@ impl Bridge {
         }
     }
 
-    /// An instant of a timer's clock on the clock of the trace: of all clocks of timers the one by
-    /// which it is nearest.
+    /// Converts an instant of a timer's clock to the clock of the trace, by the timer clock that
+    /// gives the nearest result.
     fn convert(&self, instant: MonotonicNs, at: i64) -> Option<MonotonicNs> {
         let on = |base: &Base| {
             let distance = match base.distance() {
@@ -158,7 +158,7 @@ impl Bridge {
         (converted.abs_diff(at) < FAR as u64).then_some(MonotonicNs(converted))
     }
 
-    /// How the clock of the trace relates to that of timers.
+    /// The relation of the trace's clock to that of timers.
     pub(crate) fn relation(&self) -> ClockRelation {
         let together = |base: &Base| (0..ONE_CLOCK).contains(&base.distance());
         match () {
@@ -223,8 +223,8 @@ mod tests {
             expire(5_000_600, 5_000_100 - OFF),
         ];
         let found = expiries(&mut bridge, &events);
-        // Off by the shortest time from an expiry to its event, which was seen until then. A timer
-        // of CLOCK_REALTIME that started before any expired is left out.
+        // The error is the shortest time from an expiry to its event so far. A timer of
+        // CLOCK_REALTIME that started before any expiry is dropped.
         let expected = [2_000_500, 2_000_700, 3_000_900, 5_000_500, 5_000_800, 5_000_600];
         assert_eq!(found, expected);
         assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Bridged, 1));
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_drift_is_followed() {
         let mut bridge = Bridge::new(None);
-        // 50 µs a second.
+        // 50 µs per second.
         let events: Vec<Event> = (1..100i64)
             .flat_map(|n| {
                 let (at, drift) = (n * 100_000_000, n * 5_000);

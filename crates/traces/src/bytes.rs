@@ -30,7 +30,7 @@ impl ByteOrder {
         }
     }
 
-    /// The number of `size` bytes at `at`; `None` where it does not lie within.
+    /// The number of `size` bytes at `at`; `None` if that is out of range.
     #[inline]
     pub fn at(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         Some(self.unsigned(bytes.get(at..at.checked_add(size)?)?))

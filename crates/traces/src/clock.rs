@@ -2,27 +2,27 @@
 
 use punctual_core::Nanos;
 
-/// How the clock of a trace relates to CLOCK_MONOTONIC, on which timers are programmed.
+/// The relation of a trace's clock to CLOCK_MONOTONIC, on which timers are programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClockRelation {
     /// It is CLOCK_MONOTONIC: the file says so, or its timers expire by it.
     Monotonic,
-    /// Another clock, whose distance from that of the timers the file states or its timers'
-    /// expiries show. Expiries are converted to the clock of the trace.
+    /// Another clock, with an offset from that of the timers that is stated by the file or follows
+    /// from timer expiries. Expiries are converted to the clock of the trace.
     Bridged,
-    /// Another clock, or one that is not named, and nothing shows its distance from that of the
-    /// timers. Events with the instants of timers are left out.
+    /// Another or unnamed clock with an unknown offset from that of the timers. Events with
+    /// instants of timers are dropped.
     Unknown,
 }
 
-/// The clock of a trace. Events keep its instants, whatever clock it is; what they say of timers is
+/// The clock of a trace. Events keep its instants, whatever clock it is; timer expiries are
 /// converted to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceClock {
-    /// As the file calls it: `local`, `mono`; `None` where it does not.
+    /// Its name in the file: `local`, `mono`; `None` without one.
     pub name: Option<String>,
-    /// How it relates to CLOCK_MONOTONIC.
+    /// Its relation to CLOCK_MONOTONIC.
     pub relation: ClockRelation,
-    /// The step in which the file states instants: 1 ns, or 1 µs in most text.
+    /// The resolution of instants in the file: 1 ns, or 1 µs in most text.
     pub resolution: Nanos,
 }

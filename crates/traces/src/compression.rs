@@ -1,9 +1,8 @@
-//! What a compressed part of a trace holds.
+//! Decompresses parts of a trace.
 
 use flate2::read::ZlibDecoder;
 use std::io::{self, Read};
 
-/// How parts are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Compression {
     None,
@@ -21,7 +20,7 @@ impl Compression {
         }
     }
 
-    /// At most `size` bytes of what is compressed here.
+    /// Decompresses at most `size` bytes.
     pub(crate) fn unpack(self, packed: &[u8], size: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self {

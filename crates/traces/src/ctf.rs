@@ -1,5 +1,5 @@
 //! Traces of LTTng and others in the Common Trace Format 1.8 (diamon.org/ctf): a directory with a
-//! file `metadata`, which declares all that the streams beside it hold.
+//! file `metadata`, which declares the content of the streams beside it.
 
 mod bits;
 mod class;
@@ -31,22 +31,21 @@ use types::Metadata;
 pub(crate) const CTF_2: &str = "this is a trace in CTF 2, which is not read: record in CTF 1.8, or \
                                 convert it (babeltrace2 2.1 writes CTF 1.8, too)";
 const MOST_FILES: usize = 1 << 14;
-/// Events between two looks at what came out.
+/// The number of events between two checks of the output.
 const AT_ONCE: usize = 1024;
 
-/// Reads CTF 1.8.
 pub(crate) struct CtfReader {
     metadata: Metadata,
     classes: Classes,
     streams: Vec<Stream>,
-    /// What comes next of each stream, by its instant.
+    /// The next item of each stream, by instant.
     next: BinaryHeap<Reverse<(i64, usize)>>,
     machine: Machine,
     decoder: Decoder,
     findings: Vec<Finding>,
 }
 
-/// A file of a stream, and when its first packet begins.
+/// A file of a stream, with the start of its first packet.
 type Begun = (i64, Box<dyn ReadAt>);
 
 impl CtfReader {
@@ -80,7 +79,7 @@ impl CtfReader {
         Ok(reader)
     }
 
-    /// Joins files to streams, those of a stream in the order of time.
+    /// Joins files to streams, ordered by time within each.
     fn join(&mut self, files: Vec<Box<dyn ReadAt>>) -> Result<(), TraceError> {
         let mut streams: BTreeMap<(u64, i64), Vec<Begun>> = BTreeMap::new();
         let (mut others, mut alone) = (0, i64::MIN);
@@ -90,14 +89,14 @@ impl CtfReader {
                 others += 1;
                 continue;
             };
-            // Without instance and CPU each file is a stream of its own.
+            // Without instance and CPU, each file is a separate stream.
             alone += 1;
             let key = (stream.class, if instance < 0 { alone } else { instance });
             let files = stream.into_files().into_iter().map(|file| (began, file));
             streams.entry(key).or_default().extend(files);
         }
         if others > 0 {
-            // An empty one may have had all of a CPU.
+            // An empty file may have had all events of a CPU.
             self.decoder.unreadable += others;
             let message = format!("{others} files beside the metadata begin with no packet.");
             self.findings.push(Finding::new("trace-files", Severity::Warning, "trace", message));
@@ -127,7 +126,7 @@ impl CtfReader {
         }
     }
 
-    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
     pub(crate) fn distance(&self) -> Option<i64> {
         let clock = self.metadata.clock.as_ref()?;
         (self.is_of_lttng() && clock.name == "monotonic").then_some(0)
@@ -142,7 +141,7 @@ impl CtfReader {
     }
 }
 
-/// The bits of a task's state are those of the kernel that was traced.
+/// The bits of a task's state are those of the traced kernel.
 fn states(metadata: &Metadata) -> StateBits {
     let release = ["kernel_release", "release"]
         .iter()
@@ -165,7 +164,7 @@ fn without_events(metadata: &Metadata) -> TraceError {
     )
 }
 
-/// What is wrong in the metadata, at a line of it.
+/// An error at a line of the metadata.
 fn broken(line: u32, why: &str) -> TraceError {
     TraceError::Metadata(match line {
         0 => why.to_owned(),

@@ -1,10 +1,10 @@
-//! Reads the parts of a file one after the other, believing no length.
+//! Reads the parts of a file in sequence, without trusting any length.
 
 use crate::ReadAt;
 use crate::bytes::ByteOrder;
 use std::io;
 
-/// A place in a file.
+/// A position in a file.
 pub(crate) struct Cursor<'a> {
     file: &'a dyn ReadAt,
     pub(crate) at: u64,
@@ -16,7 +16,7 @@ impl<'a> Cursor<'a> {
         Cursor { file, at, order }
     }
 
-    /// The next `count` bytes, which must be there.
+    /// The next `count` bytes, which must exist.
     pub(crate) fn bytes(&mut self, count: u64) -> io::Result<Vec<u8>> {
         let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a part");
         let left = self.file.size()?.saturating_sub(self.at);
@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// The same, of at most `most` bytes: more are passed over.
+    /// The same, but at most `most` bytes: the rest is skipped.
     pub(crate) fn at_most(&mut self, count: u64, most: u64) -> io::Result<Vec<u8>> {
         let bytes = self.bytes(count.min(most))?;
         self.at = self.at.saturating_add(count - count.min(most));

@@ -15,7 +15,7 @@ use punctual_core::{Finding, Severity};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Whether a file begins as one of these does.
+/// Whether a file has the first bytes of this format.
 pub(crate) fn looks_like_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
@@ -31,7 +31,7 @@ pub(crate) struct DatReader {
     ended: bool,
 }
 
-/// Records between two looks at what came out.
+/// The number of records between two checks of the output.
 const AT_ONCE: usize = 1024;
 
 impl DatReader {
@@ -80,7 +80,7 @@ impl DatReader {
         Ok(reader)
     }
 
-    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
     pub(crate) fn distance(&self) -> Option<i64> {
         (self.head.clock.as_deref() == Some("mono")).then_some(self.head.offset)
     }

@@ -1,4 +1,4 @@
-//! From records of any format to events, names and counts.
+//! Converts records of any format to events, names and counts.
 
 use crate::facts::TracepointCount;
 use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
@@ -9,21 +9,20 @@ use punctual_core::event::{
 use punctual_core::{CpuSet, Missing, MonotonicNs};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// When and where a record was made.
+/// The time and place of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     /// In nanoseconds of the trace's clock.
     pub(crate) at: i64,
     pub(crate) cpu: u16,
-    /// As the record has it: `None` where the task is not known.
+    /// The task in the record; `None` if unknown.
     pub(crate) tid: Option<Tid>,
-    /// What its header shows of the CPU, where it has that.
+    /// The CPU's context in the record's header, if any.
     pub(crate) context: Option<CpuContext>,
-    /// The kernel function that it names; 0: none.
+    /// The kernel function named by the record; 0: none.
     pub(crate) site: u64,
 }
 
-/// A tracepoint of the trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracepoint {
     pub(crate) name: String,
@@ -32,11 +31,11 @@ pub(crate) struct Tracepoint {
     pub(crate) call: Option<Call>,
     vector: Option<&'static str>,
     count: TracepointCount,
-    /// Records without what its meaning needs.
+    /// Records without the fields that its meaning needs.
     broken: u64,
 }
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_TRACEPOINTS: usize = 1 << 14;
 const MOST_TASKS: usize = 1 << 20;
 const MOST_NAMES: usize = 1 << 16;
@@ -49,49 +48,49 @@ struct Cpu {
     last: i64,
     recorded: u64,
     lost: u64,
-    /// The task that the last event, a switch, left: what it is seen to do is in the switch.
+    /// The task that the last event, a switch, left: its own next events are within the switch.
     leaving: Option<Tid>,
 }
 
-/// Collects what records say.
+/// Collects the content of records.
 #[derive(Default, Debug)]
 pub(crate) struct Decoder {
     tracepoints: Vec<Tracepoint>,
     cpus: Vec<Cpu>,
-    /// The first and the last instant of all.
+    /// The first and the last instant.
     first: Option<(i64, i64)>,
     comms: HashMap<Tid, [u8; COMM]>,
     processes: HashMap<Tid, u32>,
     futexes: HashMap<Tid, Futex>,
     irqs: BTreeMap<u32, String>,
     vectors: BTreeMap<u8, String>,
-    /// Names that stand where a number is expected; see [`Decoder::intern`].
+    /// Names in place of numbers; see [`Decoder::intern`].
     interned: HashMap<Vec<u8>, u32>,
-    /// Functions that occurred by their addresses, and those that were found.
+    /// Functions that occurred by address, and their names once found.
     addresses: HashSet<u64>,
     symbols: BTreeMap<u64, String>,
     pub(crate) calls: NumberedCalls,
     pub(crate) unreadable: u64,
-    /// A loss whose number the file does not state.
+    /// A loss of unknown size.
     pub(crate) lost_uncounted: bool,
-    /// Losses of which the file does not state the CPU.
+    /// Losses without a known CPU.
     pub(crate) lost_anywhere: u64,
-    /// Where the trace breaks off, if it does.
+    /// The position where the trace breaks off, if it does.
     pub(crate) cut_off: Option<String>,
-    /// Entries that the trace states, and those that were found, where these are fewer.
+    /// The stated number of entries and the number found, if that is lower.
     pub(crate) entries: Option<(u64, u64)>,
 }
 
 pub(crate) const COMM: usize = 16;
 
-/// Numbers of names that stand where text has the name of a function instead of its address: no
-/// kernel has code there.
+/// The range of numbers for function names that text has instead of addresses: no kernel has code
+/// there.
 const FIRST_INTERNED: u64 = 1 << 12;
-/// Behind all of them: the kernel's own.
+/// The end of that range, where the kernel's addresses may begin.
 const FIRST_ADDRESS: u64 = 1 << 32;
 
 impl Decoder {
-    /// Adds a tracepoint, or finds it; `None` where there are too many.
+    /// Adds a tracepoint, or finds it; `None` beyond the limit.
     pub(crate) fn tracepoint(&mut self, system: Option<&str>, name: &str) -> Option<usize> {
         let full = system.map_or_else(|| name.to_owned(), |system| format!("{system}:{name}"));
         if let Some(found) = self.tracepoints.iter().position(|other| other.name == full) {
@@ -119,13 +118,13 @@ impl Decoder {
         &self.tracepoints[tracepoint]
     }
 
-    /// Counts a record of a tracepoint that means nothing to us, or lacks fields.
+    /// Counts a record of a tracepoint that has no meaning here, or lacks fields.
     pub(crate) fn pass(&mut self, tracepoint: usize, head: Head) {
         self.tracepoints[tracepoint].count.seen += 1;
         self.on_cpu(head);
     }
 
-    /// The same; where the header of the record is evidence, that is kept.
+    /// The same; keeps the context of the record as evidence.
     pub(crate) fn pass_with_context(
         &mut self,
         tracepoint: usize,
@@ -153,7 +152,7 @@ impl Decoder {
         out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
     }
 
-    /// Takes a record: its event, if it makes one, is appended.
+    /// Takes a record and appends its event, if it has one.
     pub(crate) fn take(
         &mut self,
         tracepoint: usize,
@@ -176,7 +175,7 @@ impl Decoder {
             self.tracepoints[tracepoint].broken += u64::from(is_broken);
             return;
         };
-        // The task that leaves is in the record itself; a tool may have its own idea of who ran.
+        // The leaving task is in the record itself; a tool may state another running task.
         let of_record = match meaning {
             Meaning::Switch => values.numbers[1].and_then(tid),
             Meaning::Exit => values.numbers[1].and_then(tid),
@@ -209,7 +208,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a system call that is named by its tracepoint.
+    /// Takes a system call named by its tracepoint.
     pub(crate) fn take_call(
         &mut self,
         tracepoint: usize,
@@ -229,7 +228,7 @@ impl Decoder {
         self.take(tracepoint, meaning, head, &of_raw, out);
     }
 
-    /// Events are missing on this CPU before this instant, how many if that is known.
+    /// Events are missing on this CPU before this instant; `count` of them, if known.
     pub(crate) fn lost(
         &mut self,
         cpu: u16,
@@ -271,13 +270,13 @@ impl Decoder {
         out.push_back(Event { at: MonotonicNs(at), cpu, tid: Tid::IDLE, what });
     }
 
-    /// Whether any tracepoint means something to us.
+    /// Whether any tracepoint has a meaning here.
     pub(crate) fn knows_any(&self) -> bool {
         let is_known = |known: &Tracepoint| known.meaning.is_some() || known.call.is_some();
         self.tracepoints.iter().any(is_known)
     }
 
-    /// Events that the file says are missing, before or after all that it holds.
+    /// Events that the file reports missing before or after its content.
     pub(crate) fn lost_outside(&mut self, cpu: u16, count: Option<u64>) {
         self.lost_uncounted |= count.is_none();
         match self.cpu(cpu) {
@@ -286,14 +285,14 @@ impl Decoder {
         }
     }
 
-    /// The file states at the end that this many events of a CPU were lost in all.
+    /// The file states at its end the total number of lost events of a CPU.
     pub(crate) fn lost_at_least(&mut self, cpu: u16, count: u64) {
         if let Some(entry) = self.cpu(cpu).filter(|_| count > 0) {
             entry.lost = entry.lost.max(count);
         }
     }
 
-    /// Names those addresses that occurred, by the lines of kallsyms.
+    /// Names the addresses that occurred, by the lines of kallsyms.
     pub(crate) fn name_addresses(&mut self, kallsyms: &[u8]) {
         for line in kallsyms.split(|byte| *byte == b'\n') {
             if self.addresses.is_empty() {
@@ -311,7 +310,7 @@ impl Decoder {
         }
     }
 
-    /// What a task is called.
+    /// Sets the name of a task.
     pub(crate) fn comm(&mut self, tid: Tid, comm: &[u8]) {
         let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len()).min(COMM - 1);
         if end == 0 || tid == Tid::IDLE || comm[..end] == *b"<...>" {
@@ -326,21 +325,21 @@ impl Decoder {
         }
     }
 
-    /// The process of a task.
+    /// Sets the process of a task.
     pub(crate) fn process(&mut self, tid: Tid, process: u32) {
         if self.processes.len() < MOST_PROCESSES_BEHIND {
             self.processes.insert(tid, process);
         }
     }
 
-    /// What an interrupt is called.
+    /// Sets the name of an interrupt.
     pub(crate) fn irq(&mut self, irq: u32, name: &[u8]) {
         if !name.is_empty() && !self.irqs.contains_key(&irq) && self.irqs.len() < MOST_NAMES {
             self.irqs.insert(irq, lossy(name));
         }
     }
 
-    /// A number for a name that stands where an address should: the same for the same name.
+    /// The number for a name in place of an address: constant per name.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Option<i64> {
         let next = self.interned.len();
         let place = match self.interned.get(name) {
@@ -423,7 +422,7 @@ impl Decoder {
         }
     }
 
-    /// Makes the CPU known, though it has no events.
+    /// Adds the CPU, even without events.
     pub(crate) fn has_cpu(&mut self, cpu: u16) {
         let _ = self.cpu(cpu);
     }
@@ -444,17 +443,17 @@ impl Decoder {
         self.first
     }
 
-    /// Where it breaks off; of several reasons the first counts.
+    /// Sets where the trace breaks off; the first reason counts.
     pub(crate) fn cut_off(&mut self, why: impl Into<String>) {
         self.cut_off.get_or_insert_with(|| why.into());
     }
 
-    /// Records that cannot be read, or lack what their tracepoint means.
+    /// Records that are unreadable, or lack fields that their meaning needs.
     pub(crate) fn unreadable(&self) -> u64 {
         self.tracepoints.iter().fold(self.unreadable, |sum, known| sum.saturating_add(known.broken))
     }
 
-    /// All that may hide something; `dropped` events were out of order.
+    /// All reasons why events may be missing; `dropped` events were out of order.
     pub(crate) fn missing(&self, dropped: u64) -> Vec<Missing> {
         let lost =
             self.cpus.iter().fold(self.lost_anywhere, |sum, cpu| sum.saturating_add(cpu.lost));
@@ -473,7 +472,7 @@ impl Decoder {
         all.into_iter().flatten().collect()
     }
 
-    /// What came from where, and what was lost.
+    /// The sources with their events and losses.
     pub(crate) fn sources(&self) -> Vec<Source> {
         let cpus = self.cpus.iter().enumerate();
         let used = cpus.filter(|(_, cpu)| cpu.began || cpu.lost > 0);
@@ -497,7 +496,7 @@ impl Decoder {
         self.tracepoints.iter().map(|known| (known.name.clone(), known.count)).collect()
     }
 
-    /// The groups whose events are all there.
+    /// The groups whose events are complete.
     pub(crate) fn groups(&self) -> Vec<Group> {
         let has = |meaning: &Meaning| {
             self.tracepoints.iter().any(|known| known.meaning == Some(*meaning))
@@ -521,8 +520,7 @@ impl Decoder {
         self.tracepoints.iter().any(is_call)
     }
 
-    /// Whether there are system calls by numbers of a machine that is not known, which do not say
-    /// which calls they are.
+    /// Whether system calls have numbers of an unknown machine, which do not identify them.
     pub(crate) fn has_nameless_calls(&self) -> bool {
         self.has_calls() && !self.calls.has_names()
     }
@@ -557,7 +555,7 @@ fn shows_enabled(context: CpuContext) -> bool {
     context.irqs_off == Some(false) && !context.hardirq
 }
 
-/// Without which of its events an absence in a group means nothing.
+/// The events that a group needs for an absence to be significant.
 fn essential(group: Group) -> &'static [Meaning] {
     use Meaning::*;
     match group {

@@ -1,11 +1,11 @@
-//! What a trace is, holds and lacks.
+//! The properties of a trace: format, content and gaps.
 
 use crate::TraceClock;
 use punctual_core::event::{Names, Recorded};
 use std::collections::BTreeMap;
 
-/// The finding that names of system calls are not known, as their numbers are of a machine that the
-/// trace does not name.
+/// The finding for system calls without names, as their numbers are of a machine that the trace
+/// does not name.
 pub const NO_MACHINE: &str = "trace-machine";
 
 /// A format of traces.
@@ -17,7 +17,7 @@ pub enum TraceFormat {
     PerfData,
     /// A protobuf trace of Perfetto.
     Perfetto,
-    /// The Common Trace Format 1.8, as LTTng writes it.
+    /// The Common Trace Format 1.8, as written by LTTng.
     Ctf,
 }
 
@@ -33,45 +33,45 @@ impl TraceFormat {
     }
 }
 
-/// How often a tracepoint is in a trace.
+/// The number of records of a tracepoint in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TracepointCount {
     pub seen: u64,
-    /// Those that became an event of ours.
+    /// Records that became an event.
     pub used: u64,
 }
 
-/// What a trace is, holds and lacks. Names and counts are complete when its last event was read.
+/// The properties of a trace. Names and counts are complete once its last event is read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TraceFacts {
-    /// What it was recognised as.
+    /// The recognised format.
     pub format: TraceFormat,
-    /// Who wrote it, in the file's own words: `trace-cmd 3.1.6`.
+    /// The producer as named in the file: `trace-cmd 3.1.6`.
     pub producer: Option<String>,
-    /// The kernel that was traced: `6.12.0-rt`.
+    /// The traced kernel: `6.12.0-rt`.
     pub kernel: Option<String>,
     /// Its architecture: `x86_64`.
     pub machine: Option<String>,
     pub clock: TraceClock,
-    /// What it covers and lost, in the same form as our own recordings. `groups` has those of which
-    /// the events are there, or were switched on, without which an absence means nothing.
+    /// Its coverage and losses, in the form of our own recordings. `groups` has those whose events
+    /// are present or were enabled, so that an absence is significant.
     pub recorded: Recorded,
-    /// What numbers in its events are called.
+    /// The names of the numbers in its events.
     pub names: Names,
-    /// Its tracepoints by name, `SYSTEM:NAME` where the file has the system. The file may hold a
-    /// tracepoint that was on and never hit: it is here with none seen.
+    /// Its tracepoints by name, `SYSTEM:NAME` if the file has the system. An enabled tracepoint
+    /// without records is listed with count 0.
     pub tracepoints: BTreeMap<String, TracepointCount>,
-    /// Whether the file states which tracepoints were on. Otherwise one that was not seen may have
-    /// been on or off.
+    /// Whether the file states which tracepoints were enabled. Otherwise a tracepoint without
+    /// records may have been enabled or not.
     pub states_enabled: bool,
-    /// Lines or records that could not be read.
+    /// Unreadable lines or records.
     pub unreadable: u64,
-    /// Records that were older than one already given out, and are left out.
+    /// Records older than an event already returned, which were dropped.
     pub out_of_order: u64,
 }
 
 impl TraceFacts {
-    /// Whether the tracepoint was on: it was seen, or the file says so.
+    /// Whether the tracepoint was enabled: it has records, or the file says so.
     pub fn has(&self, name: &str) -> bool {
         self.tracepoints.keys().any(|full| full.rsplit(':').next() == Some(name))
     }

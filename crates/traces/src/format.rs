@@ -1,28 +1,28 @@
-//! Tracepoints as their `format` files describe them (Documentation/trace/events.rst).
+//! Tracepoints as described by their `format` files (Documentation/trace/events.rst).
 
 use crate::bytes::ByteOrder;
 use punctual_core::event::{FieldKind, RecordBytes, RecordField, TracepointFormat};
 
-/// Where a field lies in a record.
+/// The position of a field in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// From the beginning of the record.
+    /// From the start of the record.
     pub offset: usize,
     /// All of its bytes.
     pub size: usize,
-    /// Whether it has a sign.
+    /// Whether it is signed.
     pub signed: bool,
     pub place: Place,
 }
 
-/// Where the value of a field lies.
+/// The position of a field's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// In the field.
     Here,
     /// `__data_loc`: offset and length are in the field.
     At,
-    /// `__rel_loc`: the offset is from the end of the field on.
+    /// `__rel_loc`: the offset is relative to the end of the field.
     Behind,
 }
 
@@ -31,10 +31,10 @@ pub enum Place {
 pub struct Format {
     /// `sched_switch`.
     pub name: String,
-    /// As in `common_type` of its records.
+    /// The `common_type` of its records.
     pub id: u16,
     fields: Vec<Declared>,
-    /// How it is shown as text.
+    /// The print format.
     pub print: String,
 }
 
@@ -42,17 +42,17 @@ pub struct Format {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Declared {
     name: String,
-    /// Elements of an array; else 1.
+    /// The number of array elements; else 1.
     count: usize,
     field: Field,
     kind: FieldKind,
 }
 
-/// No tracepoint of the kernel has as many fields.
+/// More fields than any kernel tracepoint has.
 const MOST_FIELDS: usize = 256;
 
 impl Format {
-    /// Reads the file's text; `None` when it has no id or no field.
+    /// Parses the file's text; `None` without an id or a field.
     pub fn parse(text: &str) -> Option<Format> {
         let mut format = Format::default();
         let mut id = None;
@@ -72,7 +72,7 @@ impl Format {
         (!format.fields.is_empty()).then_some(format)
     }
 
-    /// Where a field lies; `args[1]` is an element of an array.
+    /// The position of a field; `args[1]` is an element of an array.
     pub fn field(&self, name: &str) -> Option<Field> {
         let whole = |name: &str| self.fields.iter().find(|declared| declared.name == name);
         if let Some(declared) = whole(name) {
@@ -85,7 +85,7 @@ impl Format {
         Some(Field { offset: field.offset + place * size, size, ..*field })
     }
 
-    /// The fields of its own, without those common to all, in their order.
+    /// Its own fields in order, without the common ones.
     pub fn own_fields(&self) -> impl Iterator<Item = (&str, Field)> {
         self.own().map(|declared| (declared.name.as_str(), declared.field))
     }
@@ -94,7 +94,7 @@ impl Format {
         self.fields.iter().filter(|declared| !declared.name.starts_with("common_"))
     }
 
-    /// How records of this tracepoint are shown.
+    /// The format for displaying records of this tracepoint.
     pub fn describe(&self, name: String) -> TracepointFormat {
         let behind_common = |declared: &&Declared| declared.field.offset >= RecordBytes::COMMON;
         let fields = self.own().filter(behind_common).filter_map(|declared| {
@@ -105,7 +105,7 @@ impl Format {
         TracepointFormat { name, fields: fields.collect() }
     }
 
-    /// How many bytes behind the common fields a record needs to be shown.
+    /// The number of bytes after the common fields needed to display a record.
     pub fn shown_bytes(&self) -> usize {
         let is_text = |of: &Declared| matches!(of.kind, FieldKind::TextAt | FieldKind::TextBehind);
         if self.own().any(is_text) {
@@ -140,7 +140,7 @@ fn field(line: &str) -> Option<Declared> {
     Some(Declared { name: name.to_owned(), count: count.max(1), field, kind })
 }
 
-/// How a field is shown, by its type in C.
+/// The display of a field, by its type in C.
 fn kind(declaration: &str, field: Field) -> FieldKind {
     let is_text = declaration
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -159,7 +159,7 @@ fn kind(declaration: &str, field: Field) -> FieldKind {
 }
 
 impl Field {
-    /// The number in this field; `None` where the record is too short, or it is no number.
+    /// The number in this field; `None` if the record is too short, or it is not a number.
     #[inline]
     pub fn number(self, record: &[u8], order: ByteOrder) -> Option<i64> {
         if !(1..=8).contains(&self.size) {
@@ -170,7 +170,7 @@ impl Field {
         Some(if self.signed { number << unused >> unused } else { number })
     }
 
-    /// The bytes that the field holds or names, up to the first NUL.
+    /// The bytes in the field, or referred to by it, up to the first NUL.
     #[inline]
     pub fn text(self, record: &[u8], order: ByteOrder) -> &[u8] {
         let place = || {

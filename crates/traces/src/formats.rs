@@ -1,4 +1,4 @@
-//! The descriptions of tracepoints that a file carries: in trace.dat and in perf.data alike.
+//! The descriptions of tracepoints in a file, for trace.dat and perf.data.
 
 use crate::bytes::ByteOrder;
 use crate::cursor::Cursor;
@@ -8,17 +8,17 @@ use crate::page::PageShape;
 use crate::{TraceError, TraceFormat};
 use std::collections::HashMap;
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_TEXT: usize = 1 << 12;
 const MOST_FORMATS: usize = 1 << 14;
 const MOST_FORMAT: u64 = 1 << 18;
 
-/// Pages and tracepoints as a file describes them.
+/// The file's descriptions of pages and tracepoints.
 #[derive(Debug)]
 pub(crate) struct EventFormats {
     of: TraceFormat,
     pub(crate) order: ByteOrder,
-    /// The bytes of a long of the kernel.
+    /// The size of the kernel's long in bytes.
     long: usize,
     pub(crate) shape: PageShape,
     /// By `common_type`.
@@ -31,7 +31,7 @@ impl EventFormats {
         EventFormats { of, order, long, shape, layouts: HashMap::new() }
     }
 
-    /// How pages begin; how events begin is known.
+    /// Reads the header of pages; that of events is known.
     pub(crate) fn header_pages(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
         let at = cursor.at;
         if cursor.text(16)? != "header_page" {
@@ -49,7 +49,7 @@ impl EventFormats {
         Ok(())
     }
 
-    /// Records of tracers and prints; none becomes an event, and their fields are of no interest.
+    /// Skips records of tracers and prints, which never become events.
     pub(crate) fn of_tracers(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
         let count = cursor.number(4)?;
         for _ in 0..count.min(MOST_FORMATS as u64) {

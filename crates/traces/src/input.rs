@@ -1,15 +1,15 @@
-//! Where bytes come from: a file that is read anywhere, or a pipe.
+//! The source of bytes: a file with random access, or a pipe.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-/// By how many bytes a file is recognised.
+/// The number of bytes by which a file is recognised.
 pub(crate) const HEAD: usize = 64 << 10;
 
-/// A file that is read at any place.
+/// A file with random access.
 pub trait ReadAt {
-    /// Reads bytes from `at` on, as many as there are, at most as many as `into` takes.
+    /// Reads the available bytes from `at` on, at most as many as `into` takes.
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize>;
     fn size(&self) -> io::Result<u64>;
 }
@@ -53,7 +53,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Reads a file from its beginning to its end.
+/// Reads a file sequentially.
 pub(crate) struct Sequential {
     pub(crate) file: Box<dyn ReadAt>,
     pub(crate) at: u64,

@@ -1,4 +1,4 @@
-//! From the fields of a binary record to the values that its meaning needs, by its format.
+//! Converts the fields of a binary record to the values that its meaning needs, by its format.
 
 use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
@@ -15,14 +15,14 @@ pub(crate) struct Layout {
     name: String,
     meaning: Option<Meaning>,
     fields: [Option<Field>; SLOTS],
-    /// For a system call by name: its number, two arguments or the result.
+    /// For a system call traced by name: its number, two arguments or the result.
     call: [Option<Field>; 3],
     pid: Option<Field>,
-    /// The common flags and depth of preemption, and the function that the record names.
+    /// The common flags and preemption depth, and the function named by the record.
     context: [Option<Field>; 2],
     site: Option<Field>,
     state: StateBits,
-    /// Its place in the decoder, once a record was seen.
+    /// Its index in the decoder, once a record was seen.
     place: Option<Option<usize>>,
 }
 
@@ -53,13 +53,13 @@ impl Layout {
         }
     }
 
-    /// Makes the tracepoint known, though no record of it is seen: it was on.
+    /// Adds the tracepoint as enabled, even without records.
     pub(crate) fn was_on(&mut self, decoder: &mut Decoder) {
         let (system, name) = (&self.system, &self.name);
         self.place.get_or_insert_with(|| decoder.tracepoint(Some(system), name));
     }
 
-    /// Takes a record; without a thread in `head`, it is the one of the record's common fields.
+    /// Takes a record; without a thread in `head`, that of the record's common fields is used.
     pub(crate) fn take(
         &mut self,
         record: &[u8],
@@ -127,7 +127,7 @@ impl Layout {
     }
 }
 
-/// Of system calls that are traced by name, the number is a field beside their arguments.
+/// System calls traced by name have the number as a field beside their arguments.
 fn is_number_of_call(name: &str) -> bool {
     matches!(name, "__syscall_nr" | "nr")
 }

@@ -1,9 +1,9 @@
 #![forbid(unsafe_code)]
-//! Readers of traces that other tools recorded: bytes in, our own kernel events out.
+//! Readers for traces recorded by other tools: from bytes to our own kernel events.
 //!
-//! A format is recognised by content. Events are decoded by what the file says of them, in its
-//! byte order, and come out in the order of time, in bounded memory. What the file lost is a gap
-//! ([`punctual_core::EventKind::Lost`]); what it is, holds and lacks is in [`TraceFacts`].
+//! A format is recognised by content. Events are decoded by the file's own descriptions, in its
+//! byte order, and returned in order of time, in bounded memory. Losses of the file are gaps
+//! ([`punctual_core::EventKind::Lost`]); its format, content and gaps are in [`TraceFacts`].
 
 mod bridge;
 pub mod bytes;

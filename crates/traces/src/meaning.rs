@@ -1,18 +1,18 @@
-//! What the kernel's tracepoints mean to us, and from their fields to our events.
+//! The meaning of the kernel's tracepoints, and the conversion of their fields to events.
 //!
-//! Fields have kept their names in all versions, or have few (`a|b`); where they lie, and how text
-//! shows them, is the business of who reads the file.
+//! Field names are the same in all kernel versions, or have few variants (`a|b`); the position and
+//! text format of fields are up to the readers of files.
 
 use punctual_core::MonotonicNs;
 use punctual_core::event::{EventKind, Futex, InterfaceName, TaskState, Tid, signal};
 use std::num::NonZeroU32;
 
-/// How a field is read.
+/// The encoding of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     /// A decimal number in text.
     Number,
-    /// A pointer, hexadecimal in text, or the name of what it points to.
+    /// A pointer, hexadecimal in text, or the name of its target.
     Pointer,
     /// The name of a task.
     Comm,
@@ -27,7 +27,7 @@ pub(crate) enum Form {
 /// A field that a meaning needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    /// Its names, `|` between them; the first that there is.
+    /// Its names separated by `|`; the first existing one counts.
     pub(crate) names: &'static str,
     pub(crate) form: Form,
 }
@@ -51,7 +51,7 @@ const fn d(names: &'static str) -> Slot {
     Slot { names, form: Form::Device }
 }
 
-/// No meaning needs more fields.
+/// The maximum number of fields of a meaning.
 pub(crate) const SLOTS: usize = 7;
 
 /// The values of the fields of one event, in the order of [`Meaning::slots`].
@@ -64,7 +64,7 @@ pub(crate) struct Values<'a> {
 
 macro_rules! meanings {
     ($($meaning:ident [$($slot:expr),*] $(($($system:literal $name:literal),*))?;)*) => {
-        /// What a tracepoint means.
+        /// The meaning of a tracepoint.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub(crate) enum Meaning { $($meaning,)* }
 
@@ -140,8 +140,8 @@ meanings! {
     Rename [n("pid|tid"), c("newcomm")] ("task" "task_rename");
 }
 
-/// The interrupt vectors of x86 (arch/x86/include/asm/trace/irq_vectors.h), entries and exits of
-/// which are all alike.
+/// The interrupt vectors of x86 (arch/x86/include/asm/trace/irq_vectors.h), whose entries and exits
+/// have the same format.
 const VECTORS: [&str; 11] = [
     "local_timer",
     "spurious_apic",
@@ -156,14 +156,14 @@ const VECTORS: [&str; 11] = [
     "thermal_apic",
 ];
 
-/// The vector that `local_timer_entry` is about.
+/// The vector of a tracepoint such as `local_timer_entry`.
 pub(crate) fn vector_name(tracepoint: &str) -> Option<&'static str> {
     let name = tracepoint.strip_suffix("_entry").or_else(|| tracepoint.strip_suffix("_exit"))?;
     VECTORS.iter().find(|vector| **vector == name).copied()
 }
 
 impl Meaning {
-    /// What a tracepoint means; without its system its name has to do.
+    /// The meaning of a tracepoint; without its system, by name alone.
     pub(crate) fn of(system: Option<&str>, name: &str) -> Option<Meaning> {
         if system.is_none_or(|system| system == "irq_vectors") && vector_name(name).is_some() {
             let entry = name.ends_with("_entry");
@@ -172,12 +172,12 @@ impl Meaning {
         Meaning::of_table(system, name)
     }
 
-    /// Whether some of its records are no event of ours although nothing of them is missing.
+    /// Whether some of its complete records produce no event.
     pub(crate) fn is_event_at_times(self) -> bool {
         matches!(self, Meaning::Signal | Meaning::NewTask | Meaning::Rename)
     }
 
-    /// The place of the task's id among the slots, and of the name that belongs to it.
+    /// The slots of the task's id, and of the name that belongs to it.
     pub(crate) fn named_tasks(self) -> &'static [(usize, usize)] {
         match self {
             Meaning::Switch => &[(1, 0), (5, 4)],
@@ -193,8 +193,8 @@ impl Meaning {
         }
     }
 
-    /// Our event; `None` where a field is missing without which it would say something untrue, and
-    /// for what is no event of its own. Instants of timers are as in the file.
+    /// The event; `None` if a field is missing that it needs to be true, and for records without an
+    /// event. Instants of timers are as in the file.
     pub(crate) fn event(self, v: &Values<'_>) -> Option<EventKind> {
         let n = |slot: usize| v.numbers[slot];
         let address = |slot: usize| n(slot).map(|number| number as u64);
@@ -328,12 +328,12 @@ impl Meaning {
     }
 }
 
-/// A thread's id. Idle tasks are 0; some tools write -1 for a thread that has ended.
+/// A thread's id. Idle tasks are 0; some tools write -1 for an ended thread.
 pub(crate) fn tid(number: i64) -> Option<Tid> {
     u32::try_from(number).ok().filter(|tid| *tid <= i32::MAX as u32).map(Tid)
 }
 
-/// include/uapi/linux/futex.h; the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME are set aside.
+/// include/uapi/linux/futex.h, without the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
 pub(crate) fn futex(op: u64) -> Futex {
     match op & !(128 | 256) {
         0 | 9 | 11 => Futex::Wait,

@@ -1,10 +1,10 @@
-//! The pages of the kernel's ring buffer, as trace_pipe_raw gives them and trace.dat holds them
+//! The pages of the kernel's ring buffer, as in trace_pipe_raw and trace.dat
 //! (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
 
 use crate::bytes::ByteOrder;
 use crate::format::Format;
 
-/// How a page begins: `events/header_page`.
+/// The header of a page: `events/header_page`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageShape {
     commit: usize,
@@ -14,7 +14,7 @@ pub struct PageShape {
 }
 
 impl PageShape {
-    /// Reads the file's text; without it, a page is as on kernels with longs of `long` bytes.
+    /// Reads the file's text; without it, assumes a page of kernels with longs of `long` bytes.
     pub fn parse(text: &str, long: usize, order: ByteOrder) -> PageShape {
         let format = Format::parse(&format!("ID: 0\n{text}")).unwrap_or_default();
         match (format.field("commit"), format.field("data")) {
@@ -29,30 +29,30 @@ impl PageShape {
     }
 }
 
-/// What a page holds.
+/// An item of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Item {
-    /// Events are missing before what follows; how many, where the kernel had room to say.
+    /// Events are missing before this point; their number, if the kernel had space for it.
     Lost(Option<u64>),
-    /// A record: when, in units of the trace clock, and where it lies in the page.
+    /// A record: its instant in units of the trace clock, and its position in the page.
     Record {
         at: u64,
         /// Its first byte in the page.
         from: usize,
-        /// Its last byte, and one.
+        /// The byte after its last.
         to: usize,
     },
-    /// What follows is no part of a page.
+    /// The rest is not valid page content.
     Damaged,
 }
 
 /// Events were overwritten before this page was read.
 const MISSED: u64 = 1 << 31;
-/// Their number stands behind the data.
+/// Their number follows the data.
 const STORED: u64 = 1 << 30;
 const LENGTH: u64 = (1 << 27) - 1;
 
-/// Reads a page, item by item.
+/// Reads a page item by item.
 #[derive(Clone, Copy, Debug)]
 pub struct PageReader {
     shape: PageShape,
@@ -110,7 +110,7 @@ impl PageReader {
                     (None, 8)
                 }
                 (31, Some(high)) => {
-                    // 59 bits; the page knows the rest.
+                    // 59 bits; the rest is from the page.
                     self.time = ((high << 27) + delta) | (self.begin & (0x1f << 59));
                     (None, 8)
                 }

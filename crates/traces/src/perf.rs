@@ -1,4 +1,4 @@
-//! perf.data, a file or what `perf record -o -` wrote.
+//! perf.data, as a file or from the pipe of `perf record -o -`.
 
 mod attr;
 mod head;
@@ -18,7 +18,7 @@ use records::{Record, Records, kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufReader, Read};
 
-/// Whether a file begins as one of these does.
+/// Whether a file has the first bytes of this format.
 pub(crate) fn looks_like_perf(head: &[u8]) -> bool {
     head::order(head).is_some()
 }
@@ -29,20 +29,20 @@ pub(crate) struct PerfReader {
     rounds: Rounds,
     decoder: Decoder,
     read: VecDeque<Event>,
-    /// What came out before the first call.
+    /// Events decoded before the first call.
     begun: VecDeque<Event>,
-    /// Events of each CPU that perf says at the end were lost.
+    /// Events of each CPU that perf reports as lost at the end.
     lost: BTreeMap<u16, u64>,
-    /// CPUs whose events are not recorded for a while.
+    /// CPUs whose events are currently throttled.
     throttled: BTreeSet<u16>,
     prepared: bool,
 }
 
-/// Records between two looks at what came out.
+/// The number of records between two checks of the output.
 const AT_ONCE: usize = 1024;
-/// No machine has more CPUs.
+/// The maximum number of CPUs.
 const MOST_CPUS: usize = 1 << 14;
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const BUFFER: usize = 1 << 18;
 
 impl PerfReader {
@@ -60,7 +60,7 @@ impl PerfReader {
         }
     }
 
-    /// Reads a pipe, from its first byte on.
+    /// Reads a pipe from its first byte.
     pub(crate) fn open_stream(mut stream: Box<dyn Read>) -> Result<PerfReader, TraceError> {
         let mut bytes = [0; head::PIPE_HEAD as usize];
         stream.read_exact(&mut bytes)?;
@@ -71,7 +71,7 @@ impl PerfReader {
         PerfReader::of(PerfHead::new(order), stream).begin()
     }
 
-    /// Reads up to the first sample: what a pipe says of itself stands before it.
+    /// Reads up to the first sample, which follows a pipe's statements about itself.
     fn begin(mut self) -> Result<PerfReader, TraceError> {
         let mut begun = VecDeque::new();
         while !self.prepared && self.take(&mut begun)? {}
@@ -96,7 +96,7 @@ impl PerfReader {
         }
     }
 
-    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
     pub(crate) fn distance(&self) -> Option<i64> {
         (self.clock() == Some(libc_clock::MONOTONIC)).then_some(0)
     }
@@ -105,7 +105,7 @@ impl PerfReader {
         self.head.attrs.iter().find(|attr| attr.is_tracepoint()).and_then(|attr| attr.clock())
     }
 
-    /// What is known before the first sample goes to the decoder.
+    /// Passes the state before the first sample to the decoder.
     fn prepare(&mut self) -> Result<(), TraceError> {
         self.prepared = true;
         let formats = self.head.formats.as_mut().ok_or_else(without_tracepoints)?;
@@ -204,7 +204,7 @@ fn sample(head: &mut PerfHead, decoder: &mut Decoder, record: &[u8], out: &mut V
     let raw = &record[sample.raw.0..sample.raw.1];
     let id = order.at(raw, 0, 2).map(|id| id as u16);
     let layouts = head.formats.as_mut().map(|formats| &mut formats.layouts);
-    // The thread is in the record itself: perf has it as its own PID namespace numbers it.
+    // The thread is in the record itself: perf's number is that of its own PID namespace.
     let place = Head { at: sample.at, cpu: sample.cpu, tid: None, context: None, site: 0 };
     match layouts.zip(id).and_then(|(layouts, id)| layouts.get_mut(&id)) {
         Some(layout) => layout.take(raw, order, place, decoder, out),
@@ -212,7 +212,7 @@ fn sample(head: &mut PerfHead, decoder: &mut Decoder, record: &[u8], out: &mut V
     }
 }
 
-/// A name, or the process of a new thread.
+/// Reads a name, or the process of a new thread.
 fn task(kind: u32, payload: &[u8], order: ByteOrder, decoder: &mut Decoder) {
     let number = |at| order.at(payload, at, 4).map(|number| number as u32);
     let (Some(process), Some(second), third) = (number(0), number(4), number(8)) else { return };
@@ -245,8 +245,8 @@ fn lost(
             (Some(count), Some(at)) => decoder.lost(cpu, at, Some(count), out),
             (count, _) => decoder.lost_outside(cpu, count),
         },
-        // perf counts at the end what each event lost in all, what the kernel said among it. The
-        // CPU of these records is 0.
+        // perf states at the end the total loss of each event, including losses reported by the
+        // kernel. The CPU of these records is 0.
         (kind::LOST_SAMPLES, _) if attr.is_tracepoint() && in_all.len() < MOST_CPUS => {
             let of_id = attr.id_of_other(record, order).and_then(|id| head.cpu_of(id));
             let sum = in_all.entry(of_id.unwrap_or(cpu)).or_default();

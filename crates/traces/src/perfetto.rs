@@ -18,41 +18,40 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use wire::Fields;
 
-/// Whether a file begins as one of these does.
+/// Whether a file has the first bytes of this format.
 pub(crate) fn looks_like_perfetto(head: &[u8]) -> bool {
     packets::looks_like_packets(head)
 }
 
-/// Reads a trace of Perfetto.
 pub(crate) struct PerfettoReader {
     packets: Packets,
     bundles: Bundles,
     rounds: Rounds,
     decoder: Decoder,
     read: VecDeque<Event>,
-    /// What came out before the first call.
+    /// Events decoded before the first call.
     begun: VecDeque<Event>,
-    /// The clock of ftrace, as FtraceClock has it, once a bundle was seen.
+    /// The clock of ftrace (an FtraceClock), after the first bundle.
     clock: Option<u64>,
-    /// The clock of ftrace less CLOCK_BOOTTIME, and that less CLOCK_MONOTONIC.
+    /// The offset of the ftrace clock from CLOCK_BOOTTIME, and of that from CLOCK_MONOTONIC.
     from_boot: Option<i64>,
     boot_ahead: Option<i64>,
-    /// Writers of packets that were seen: the first packet of each states that some may be missing.
+    /// Known writers of packets: the first packet of each states that some may be missing.
     writers: BTreeSet<u64>,
-    /// Losses of each CPU when recording began, and what came since.
+    /// The losses of each CPU when recording began, and those since.
     lost: BTreeMap<u16, (u64, u64)>,
     kernel: Option<String>,
     machine: Option<String>,
     version: Option<String>,
 }
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_WRITERS: usize = 1 << 16;
 const MOST_CPUS: usize = 1 << 14;
 const MOST_TEXT: usize = 1 << 12;
-/// Packets between two looks at what came out.
+/// The number of packets between two checks of the output.
 const AT_ONCE: usize = 64;
-/// Clocks are read one after the other: so near they are one.
+/// Clocks are read one after the other: readings this near are of the same clock.
 const ONE_CLOCK: i64 = 10_000;
 
 mod field {
@@ -67,7 +66,7 @@ mod field {
 }
 
 impl PerfettoReader {
-    /// Reads up to the first events: what a trace says of its clocks stands before them.
+    /// Reads up to the first events, which follow a trace's statements about its clocks.
     pub(crate) fn open(from: Box<dyn Read>) -> Result<PerfettoReader, TraceError> {
         let mut reader = PerfettoReader {
             packets: Packets::new(from),
@@ -98,7 +97,7 @@ impl PerfettoReader {
         Ok(reader)
     }
 
-    /// The distance of its clock from CLOCK_MONOTONIC, where the file states it.
+    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
     pub(crate) fn distance(&self) -> Option<i64> {
         let from_boot = match self.clock {
             Some(0) => 0,
@@ -164,13 +163,13 @@ impl PerfettoReader {
                 _ => {}
             }
         }
-        // A later one would say how far the clocks went apart while the machine was suspended.
+        // A later one would include time in suspend.
         if let (None, Some(boot), Some(monotonic)) = (self.boot_ahead, boot, monotonic) {
             self.boot_ahead = Some(boot - monotonic);
         }
     }
 
-    /// What each CPU lost until recording began, or until it ended.
+    /// Reads each CPU's losses until recording began, or until it ended.
     fn statistics(&mut self, message: &[u8]) {
         let phase = Fields::of(message).find(|(number, _)| *number == 1);
         let at_end = phase.and_then(|(_, phase)| phase.number()) == Some(2);
@@ -196,7 +195,7 @@ impl PerfettoReader {
     }
 
     /// Losses of Perfetto's own buffers: TraceStats, the newest of which has all. Overwritten
-    /// chunks are older than the trace, or a packet behind them says so.
+    /// chunks are older than the trace, or a later packet reports them.
     fn buffers(&mut self, message: &[u8]) {
         let mut lost = 0u64;
         for (number, value) in Fields::of(message) {
@@ -245,7 +244,7 @@ impl PerfettoReader {
     }
 }
 
-/// Names and processes of threads.
+/// Reads names and processes of threads.
 fn processes(tree: &[u8], decoder: &mut Decoder) {
     for (number, thread) in Fields::of(tree) {
         if number != 2 {

@@ -1,4 +1,4 @@
-//! What a format's reader does; the rest is the same for all.
+//! The interface of a format's reader.
 
 use crate::TraceError;
 use crate::decoder::Decoder;
@@ -7,16 +7,16 @@ use punctual_core::{Finding, Nanos};
 use std::collections::VecDeque;
 
 pub(crate) trait Reader {
-    /// Appends some events; `false` when there are no more.
+    /// Appends some events; `false` if there are no more.
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError>;
-    /// What was read so far.
+    /// The decoder with everything read so far.
     fn decoder(&self) -> &Decoder;
     fn decoder_mut(&mut self) -> &mut Decoder;
-    /// What the file says of itself.
+    /// The file's statements about itself.
     fn about(&self) -> About;
 }
 
-/// What a file says of itself.
+/// The statements of a file about itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) producer: Option<String>,

@@ -1,4 +1,4 @@
-//! Which format a file is of, by its first bytes.
+//! Recognises the format of a file by its first bytes.
 
 use crate::ctf::CTF_2;
 use crate::dat::looks_like_dat;
@@ -7,7 +7,7 @@ use crate::perfetto::looks_like_perfetto;
 use crate::text::looks_like_text_of_ftrace;
 use crate::{TraceError, TraceFormat};
 
-/// The format of a file that begins so.
+/// The format of a file with these first bytes.
 pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     if looks_like_text_of_ftrace(head) {
         return Ok(TraceFormat::FtraceText);
@@ -43,7 +43,7 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     Err(TraceError::Unrecognized { hint: hint.to_owned() })
 }
 
-/// How the metadata of CTF 2 begins.
+/// The first bytes of the metadata of CTF 2.
 const CTF_2_BEGINS: &[u8] = b"\x1e{";
 
 /// A stream, or its metadata in packets or as text.
@@ -58,7 +58,7 @@ fn looks_like_ctf(head: &[u8]) -> bool {
     BEGINNINGS.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Why one file of such a trace is refused.
+/// Why a single file of such a trace is refused.
 pub(crate) const CTF: &str =
     "this is one file of a trace of LTTng (CTF): name the directory that it is in";
 

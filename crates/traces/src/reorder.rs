@@ -1,27 +1,27 @@
-//! Puts events in order that are nearly so.
+//! Sorts events that are nearly in order.
 
 use punctual_core::event::Event;
 use std::collections::VecDeque;
 
-/// Holds the newest events back, so that one that comes late finds its place.
+/// Holds the newest events back, so that a late one can be inserted in order.
 #[derive(Debug)]
 pub(crate) struct Reorder {
     held: VecDeque<Event>,
     most: usize,
     last: Option<i64>,
-    /// Events that came too late.
+    /// The number of events that came too late.
     pub(crate) dropped: u64,
 }
 
 impl Reorder {
-    /// Holds `most` events back; 0 for what is in order.
+    /// Holds `most` events back; 0 for events that are already in order.
     pub(crate) fn new(most: usize) -> Reorder {
         Reorder { held: VecDeque::new(), most, last: None, dropped: 0 }
     }
 
     pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
         for event in from.drain(..) {
-            // Most come in order: the place is found from the end.
+            // Most come in order: the position is searched from the end.
             let later = self.held.iter().rev().take_while(|held| held.at > event.at).count();
             self.held.insert(self.held.len() - later, event);
             while self.held.len() > self.most {
@@ -70,7 +70,7 @@ mod tests {
             order.pass(&mut from, &mut out);
             order.end(&mut out);
             prop_assert_eq!(out.len() + order.dropped as usize, times.len());
-            // Those of one instant stay as they came.
+            // Events of one instant keep their order.
             let keys: Vec<(i64, u16)> = out.iter().map(|event| (event.at.0, event.cpu)).collect();
             prop_assert!(keys.windows(2).all(|pair| pair[0] <= pair[1] || most < times.len()));
             prop_assert!(keys.windows(2).all(|pair| pair[0].0 <= pair[1].0));

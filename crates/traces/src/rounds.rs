@@ -1,20 +1,20 @@
-//! From what each CPU wrote in turn to the order of time.
+//! Sorts by time the events that each CPU wrote in turn.
 
 use punctual_core::event::Event;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Holds events until none can come that is older.
+/// Holds events until no older one can follow.
 ///
-/// perf copies the buffers of all CPUs one after the other, round by round. What is older than the
-/// newest event of the round before is complete when a round ends. A file that states no rounds is
-/// in order as far as this holds events.
+/// perf copies the buffers of all CPUs in rounds. When a round ends, all events are complete that
+/// are older than the newest event of the previous round. A file without rounds is in order as far
+/// as this can hold events.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     held: BinaryHeap<Held>,
     taken: u64,
     newest: i64,
-    /// The newest events at the ends of rounds that are not complete yet.
+    /// The newest events at the ends of incomplete rounds.
     ends: VecDeque<i64>,
     before: i64,
 }
@@ -26,7 +26,7 @@ struct Held {
 }
 
 impl Ord for Held {
-    /// The oldest is the greatest; of one instant, the first.
+    /// The oldest is the greatest; among equal instants, the first.
     fn cmp(&self, other: &Held) -> Ordering {
         other.key.cmp(&self.key)
     }
@@ -46,11 +46,12 @@ impl PartialEq for Held {
 
 impl Eq for Held {}
 
-/// Of 64 bytes each. What comes later than so many newer ones is counted, and left out.
+/// The maximum number of held events, of 64 bytes each. Later events older than the returned ones
+/// are counted and dropped.
 const MOST_HELD: usize = 1 << 20;
 
 impl Rounds {
-    /// Takes events as the file has them.
+    /// Takes events in the order of the file.
     pub(crate) fn take(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
         for event in from.drain(..) {
             self.newest = self.newest.max(event.at.0);
@@ -62,12 +63,12 @@ impl Rounds {
         }
     }
 
-    /// A round ends, of which more may still come out of what is compressed.
+    /// A round ends; compressed data may still contain more of it.
     pub(crate) fn ends(&mut self) {
         self.ends.push_back(self.newest);
     }
 
-    /// All of the oldest round that ended was taken.
+    /// The oldest ended round is complete.
     pub(crate) fn complete(&mut self, out: &mut VecDeque<Event>) {
         self.give(self.before, out);
         self.before = self.ends.pop_front().unwrap_or(self.before);
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(given(&mut out), []);
         rounds.take(&mut [4, 7, 6].map(event).into(), &mut out);
         rounds.ends();
-        // What is compressed comes out behind the end of its round.
+        // Compressed events follow the end of their round.
         rounds.take(&mut [5, 9].map(event).into(), &mut out);
         rounds.complete(&mut out);
         assert_eq!(given(&mut out), [1, 2, 3, 4, 5, 5]);

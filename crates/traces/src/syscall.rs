@@ -1,8 +1,8 @@
-//! System calls: by number where records have it, by name where only that is there.
+//! System calls: by number if records have it, else by name.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A system call that has tracepoints of its own: `syscalls:sys_enter_futex`.
+/// A system call with its own tracepoints: `syscalls:sys_enter_futex`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -20,7 +20,7 @@ impl Call {
     }
 }
 
-/// Which number is which call.
+/// The names of system call numbers.
 #[derive(Default, Debug)]
 pub(crate) struct NumberedCalls {
     by_name: HashMap<String, u32>,
@@ -28,19 +28,19 @@ pub(crate) struct NumberedCalls {
     futex: Vec<u32>,
 }
 
-/// Numbers of calls that only have a name: no kernel has as many calls.
+/// The first number for calls known only by name, beyond those of any kernel.
 const UNNUMBERED: u32 = 1 << 30;
 const MOST_CALLS: usize = 1 << 12;
 
 impl NumberedCalls {
-    /// The calls of an architecture, as uname(2) names it.
+    /// Sets the calls of an architecture, as named by uname(2).
     pub(crate) fn set_machine(&mut self, machine: &str) {
         for (number, name) in calls_of(machine) {
             self.name(number, name);
         }
     }
 
-    /// What the file says that a number is.
+    /// Sets the name that the file states for a number.
     pub(crate) fn name(&mut self, number: u32, name: &str) {
         if self.names.contains_key(&number) || self.names.len() >= MOST_CALLS {
             return;
@@ -52,7 +52,6 @@ impl NumberedCalls {
         }
     }
 
-    /// A number for this name.
     pub(crate) fn number_of(&mut self, name: &str) -> u32 {
         if let Some(number) = self.by_name.get(name) {
             return *number;
@@ -68,7 +67,7 @@ impl NumberedCalls {
     pub(crate) fn knows_futex(&self) -> bool {
         !self.futex.is_empty()
     }
-    /// Whether it is known which call a number is.
+    /// Whether the names of numbers are known.
     pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
@@ -77,7 +76,7 @@ impl NumberedCalls {
     }
 }
 
-/// The numbers and names of an architecture's calls; none of one that is not known.
+/// The numbers and names of an architecture's calls; empty if it is unknown.
 fn calls_of(machine: &str) -> Vec<(u32, &'static str)> {
     macro_rules! all {
         ($architecture:ident) => {

@@ -2,8 +2,8 @@
 
 use punctual_core::event::TaskState;
 
-/// The bits of `prev_state`, which moved between versions of the kernel: the `print fmt` of
-/// sched_switch names each by its letter.
+/// The bits of `prev_state`, which differ between kernel versions: the `print fmt` of sched_switch
+/// names each by its letter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StateBits {
     letters: Vec<(u64, u8)>,
@@ -20,7 +20,7 @@ impl Default for StateBits {
 }
 
 impl StateBits {
-    /// What the print format of sched_switch says.
+    /// Reads the bits from the print format of sched_switch.
     pub(crate) fn of_print_format(text: &str) -> StateBits {
         let mut letters = Vec::new();
         for part in text.split('{').skip(1).take(MOST_BITS) {
@@ -37,7 +37,7 @@ impl StateBits {
         if letters.is_empty() {
             return StateBits::default();
         }
-        // `REC->prev_state & 2048 ? "+" : ""`; where it is computed, the bit above all others.
+        // `REC->prev_state & 2048 ? "+" : ""`; if computed, the bit above all others.
         let stated = text
             .rsplit_once("? \"+\"")
             .and_then(|(before, _)| literal(before.rsplit_once("prev_state &")?.1));
@@ -45,8 +45,8 @@ impl StateBits {
         StateBits { letters, preempted: stated.unwrap_or(above) }
     }
 
-    /// Those of a kernel (TASK_STATE_MAX and TASK_REPORT_MAX of its include/linux/sched.h), where
-    /// the file has no print format: `4.4.3-rt`. One that is not known counts as new.
+    /// The bits of a kernel release such as `4.4.3-rt` (TASK_STATE_MAX and TASK_REPORT_MAX of its
+    /// include/linux/sched.h), if the file has no print format. An unknown one counts as new.
     pub(crate) fn of_release(release: &str) -> StateBits {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
@@ -56,7 +56,7 @@ impl StateBits {
         if version >= (4, 14) {
             return StateBits::default();
         }
-        // EXIT_ZOMBIE and EXIT_DEAD changed places in 3.14: both are the end.
+        // EXIT_ZOMBIE and EXIT_DEAD were swapped in 3.14: both mean the end.
         let letters = b"SDTtZXxKW".iter().enumerate().map(|(bit, letter)| (1 << bit, *letter));
         let preempted = match version {
             (..=2, _) | (3, ..=8) => 0x200,
@@ -83,7 +83,7 @@ impl StateBits {
     }
 }
 
-/// No kernel has as many.
+/// More bits than any kernel has.
 const MOST_BITS: usize = 32;
 
 fn literal(text: &str) -> Option<u64> {
@@ -99,7 +99,7 @@ fn of_letter(letter: u8) -> TaskState {
     match letter {
         b'R' => TaskState::Preempted,
         b'S' => TaskState::Sleeping,
-        // An idle kernel thread: nobody waits for it.
+        // An idle kernel thread, which delays no other.
         b'I' => TaskState::Sleeping,
         b'D' => TaskState::Blocked,
         b'T' | b't' => TaskState::Stopped,
@@ -108,7 +108,7 @@ fn of_letter(letter: u8) -> TaskState {
     }
 }
 
-/// The state as text has it: `S`, `R+`, `D|K`.
+/// The state in text: `S`, `R+`, `D|K`.
 pub(crate) fn of_text(text: &[u8]) -> TaskState {
     if text.contains(&b'+') {
         return TaskState::Preempted;

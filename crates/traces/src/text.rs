@@ -18,7 +18,7 @@ use said::Said;
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
-/// Whether some line of this is one of ftrace.
+/// Whether some line of this is from ftrace.
 pub(crate) fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
     if head.contains(&0) {
         return false;
@@ -32,13 +32,13 @@ pub(crate) struct TextReader {
     decoder: Decoder,
     tracepoints: HashMap<Vec<u8>, usize>,
     said: Said,
-    /// Its flags have a column for lazy requests to reschedule.
+    /// Whether its flags have a column for lazy reschedule requests.
     lazy: bool,
-    /// The finest step that was seen.
+    /// The finest resolution seen.
     step: Option<i64>,
 }
 
-/// Lines between two looks at what came out.
+/// The number of lines between two checks of the output.
 const AT_ONCE: usize = 256;
 
 impl TextReader {
@@ -77,7 +77,7 @@ impl Reader for TextReader {
                 }
                 Parsed::Comment(text) => said.comment(text, decoder),
                 Parsed::Other(text) => {
-                    // Text that was pasted before its first line is no damage.
+                    // Text pasted before its first line is not damage.
                     let is_of_it = decoder.covered().is_some();
                     decoder.unreadable += u64::from(!said.notice(text) && is_of_it);
                 }
@@ -105,7 +105,7 @@ impl Reader for TextReader {
     }
 }
 
-/// Takes a loss as `perf script --show-lost-events` shows it: `PERF_RECORD_LOST lost 5`.
+/// Takes a loss in the format of `perf script --show-lost-events`: `PERF_RECORD_LOST lost 5`.
 fn lost(line: &Line<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bool {
     let is_loss = line.name.starts_with(b"PERF_RECORD_LOST");
     if is_loss {
@@ -161,7 +161,7 @@ fn take(
     }
 }
 
-/// tracefs shows system calls by their function: `sys_futex(…)`, `sys_futex -> 0x0`.
+/// tracefs prints system calls by their function: `sys_futex(…)`, `sys_futex -> 0x0`.
 fn of_call(line: &Line<'_>) -> Option<Vec<u8>> {
     let call = line.name.strip_prefix(b"sys_")?;
     let which: &[u8] = match line.rest {
@@ -172,7 +172,7 @@ fn of_call(line: &Line<'_>) -> Option<Vec<u8>> {
     Some([which, call].concat())
 }
 
-/// `sched:sched_switch` of perf, `sched_switch` of all others.
+/// `sched:sched_switch` in perf, `sched_switch` in all others.
 fn add(
     name: &[u8],
     decoder: &mut Decoder,

@@ -1,4 +1,4 @@
-//! A trace, whatever its format: events in the order of time.
+//! A trace of any format: events in order of time.
 
 use crate::bridge::Bridge;
 use crate::ctf::CtfReader;
@@ -18,7 +18,7 @@ use punctual_core::{Finding, Missing, MonotonicNs, Nanos, Severity};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-/// A trace that is being read: an iterator over its events in the order of time.
+/// A trace being read: an iterator over its events in order of time.
 pub struct Trace {
     format: TraceFormat,
     reader: Box<dyn Reader>,
@@ -36,7 +36,7 @@ impl Trace {
     }
 
     /// Opens a trace of LTTng, or another in the Common Trace Format 1.8: its metadata, and the
-    /// files beside that.
+    /// files beside it.
     pub fn open_ctf(
         metadata: impl ReadAt + 'static,
         streams: Vec<Box<dyn ReadAt>>,
@@ -63,7 +63,7 @@ impl Trace {
         }
     }
 
-    /// Reads a trace from a pipe, as long as it lasts. Of some formats this is impossible
+    /// Reads a trace from a pipe until it ends, which some formats do not allow
     /// ([`TraceError::NotStreamable`]).
     pub fn open_stream(mut stream: impl Read + 'static) -> Result<Trace, TraceError> {
         let mut head = Vec::new();
@@ -112,12 +112,12 @@ impl Trace {
         }
     }
 
-    /// What it was recognised as.
+    /// The recognised format.
     pub fn format(&self) -> TraceFormat {
         self.format
     }
 
-    /// What is known of it so far; everything, when the last event was read.
+    /// The facts so far; complete once the last event is read.
     pub fn facts(&self) -> TraceFacts {
         let (decoder, about) = (self.reader.decoder(), self.reader.about());
         let (began, ended) = decoder.covered().unwrap_or((0, 0));
@@ -176,7 +176,7 @@ impl Trace {
         for missing in decoder.missing(self.order.dropped) {
             let (id, severity) = match missing {
                 Missing::End { .. } => ("trace-cut-off", Severity::Bad),
-                // The recording says it.
+                // Reported by the recording.
                 Missing::Lost { .. } => continue,
                 Missing::Unreadable { .. } | Missing::Unread { .. } => {
                     ("trace-unreadable", Severity::Warning)
@@ -225,7 +225,7 @@ impl Trace {
     }
 }
 
-/// trace_pipe gives what several CPUs wrote in nearly their order.
+/// trace_pipe returns events of several CPUs nearly in order.
 const HELD_OF_TEXT: usize = 1_000;
 
 impl Iterator for Trace {

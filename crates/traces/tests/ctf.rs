@@ -1,11 +1,11 @@
-//! Traces in CTF 1.8, in the form of lttng-modules, in either byte order.
+//! Traces in CTF 1.8, in the format of lttng-modules, in either byte order.
 
 use proptest::prelude::*;
 use punctual_core::event::{EventKind, Group, TaskState, Tid};
 use punctual_core::{Event, MonotonicNs};
 use punctual_traces::{ClockRelation, ReadAt, Trace, TraceError, TraceFacts, TraceFormat};
 
-/// Declarations as lttng-modules writes them, of few events.
+/// Declarations as in lttng-modules, for few events.
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
 typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
@@ -95,7 +95,7 @@ impl Writer {
     }
 
     fn irq(&mut self, at: u64) {
-        // 5 bits, and the rest of the byte is free: what follows is aligned to 8.
+        // 5 bits; the rest of the byte is padding, as the next field is aligned to 8.
         self.bytes.push(if self.big { 31 << 3 } else { 31 });
         self.number(40, 4);
         self.number(at, 8);
@@ -140,13 +140,13 @@ const MS: u64 = 1_000_000;
 const SERVO: (&str, i64, i64) = ("servo", 7, -81);
 const IDLE: (&str, i64, i64) = ("swapper/0", 0, 20);
 
-/// Two CPUs; of the first a second packet, before which three events were discarded.
+/// Two CPUs; the first has a second packet, after three discarded events.
 fn streams(big: bool) -> [Vec<u8>; 2] {
     let at = |ms: u64| BEGAN + ms * MS;
     let first = packet(big, (at(0), at(300)), (0, 0, 0), |to| {
         to.switch(at(1), IDLE, 0, SERVO);
         to.futex(at(2));
-        // More than 27 bits of nanoseconds later in all, and less each.
+        // In total more than 27 bits of nanoseconds later, but less in each step.
         to.switch(at(120), SERVO, 1, IDLE);
         to.irq(at(250));
     });
@@ -190,7 +190,7 @@ fn events_of_several_streams_come_in_order_in_either_byte_order() {
     };
     let found: Vec<(MonotonicNs, u16, u32, EventKind)> =
         events.iter().map(|event| (event.at, event.cpu, event.tid.0, event.what)).collect();
-    // The task of CPU 1 is not known: its interrupt is counted, and no event.
+    // The task of CPU 1 is unknown: its interrupt is counted but produces no event.
     let lost = EventKind::Lost { count: 3, since: at(400) };
     let calls: Vec<&EventKind> = found.iter().map(|(.., what)| what).collect();
     assert!(matches!(calls[2], EventKind::SyscallEnter { args: [0x7f00, 128], .. }), "{calls:?}");
@@ -229,7 +229,7 @@ fn packets_that_are_missing_or_broken_are_gaps() {
         .find(|event| event.cpu == 1 && matches!(event.what, EventKind::Lost { count: 1, .. }));
     assert_eq!(gap.map(|gap| gap.at.0 as u64), Some(at(600)));
     assert!(facts.recorded.findings.iter().any(|finding| finding.id == "trace-lost"));
-    // An id that is not declared: what follows in its packet cannot be read.
+    // An undeclared id: the rest of its packet is unreadable.
     let unknown = packet(false, (at(0), at(500)), (0, 0, 1), |to| {
         to.compact(9, at(50));
         to.irq(at(100));
@@ -258,7 +258,8 @@ fn what_is_not_read_is_refused_by_its_reason() {
     );
 }
 
-/// What the fuzzer begins with: the length of the metadata, it, and two streams of one length.
+/// The seed of the fuzzer: the length of the metadata, the metadata, and two streams of equal
+/// length.
 #[test]
 fn the_seed_of_the_fuzzer_is_this_trace() {
     let [mut first, mut second] = streams(false);

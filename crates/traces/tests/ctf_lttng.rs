@@ -1,4 +1,5 @@
-//! A trace of LTTng that others made (data/lttng/README.md), beside what babeltrace2 reads in it.
+//! A trace of LTTng from elsewhere (data/lttng/README.md), compared with the reading of
+//! babeltrace2.
 
 use punctual_core::EventKind;
 use punctual_traces::{ReadAt, Trace, TraceFormat};
@@ -6,7 +7,7 @@ use punctual_traces::{ReadAt, Trace, TraceFormat};
 const METADATA: &[u8] = include_bytes!("data/lttng/metadata");
 const STREAMS: [&[u8]; 2] =
     [include_bytes!("data/lttng/mychan_1_2"), include_bytes!("data/lttng/mychan_2_2")];
-/// Of each switch: ns, CPU, thread and priority before and after it.
+/// For each switch: ns, CPU, thread and priority before and after it.
 const SWITCHES: &str = include_str!("data/lttng/switches.txt");
 /// LTTng counts priorities from here on.
 const LOWEST: i64 = 100;

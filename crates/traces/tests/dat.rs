@@ -1,5 +1,5 @@
-//! trace.dat, built here in every shape that machines give it; those that trace-cmd wrote are
-//! compared with it by `bench/traces`.
+//! trace.dat, built here in every variant that machines produce; `bench/traces` compares them with
+//! those written by trace-cmd.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -70,7 +70,7 @@ impl Shape {
         record.extend(self.number(19, 4));
         record
     }
-    /// A page with a record 10 ns after its beginning and another 5 ns after that.
+    /// A page with a record 10 ns after its start and another 5 ns later.
     fn page(self, at: u64, lost: Option<u64>, tid: u32) -> Vec<u8> {
         let mut data = Vec::new();
         for (delta, record) in [(10, self.switch(tid, 77)), (5, self.switch(77, tid))] {
@@ -182,7 +182,7 @@ fn read(file: Vec<u8>) -> (Vec<Event>, TraceFacts) {
     (events, trace.facts())
 }
 
-/// Not the header of one.
+/// Whether it is not the header of one.
 fn is_of_a_tracepoint(event: &Event) -> bool {
     !matches!(event.what, EventKind::Context { .. })
 }

@@ -1,5 +1,5 @@
-//! A part that a trace lacks is noticed where its format shows it: cut off at any byte, with
-//! losses, with lines or records that are damaged or gone.
+//! A missing part of a trace is detected if the format shows it: cut off at any byte, with losses,
+//! with damaged or missing lines or records.
 
 use punctual_core::Missing;
 use punctual_traces::{ReadAt, Trace};
@@ -13,7 +13,7 @@ const PERFETTO: &[u8] = include_bytes!("data/servo.perfetto");
 const PERF: &[u8] = include_bytes!("data/servo.perf.data");
 const STREAM: &[u8] = include_bytes!("data/lttng/mychan_1_2");
 
-/// What a trace lacks; `None` where it is refused.
+/// The missing parts of a trace; `None` if it is refused.
 fn missing(trace: Result<Trace, punctual_traces::TraceError>) -> Option<Vec<Missing>> {
     let mut trace = trace.ok()?;
     trace.by_ref().for_each(drop);
@@ -74,7 +74,7 @@ fn a_trace_that_ends_at_any_byte_is_refused_or_says_so() {
     let (pipe, dat) = (super::perf::pipe(), [dat.version_6(), dat.version_7()]);
     let pages: Vec<usize> = (0..=STREAM.len()).step_by(4096).collect();
     type Read = fn(&[u8]) -> Option<Vec<Missing>>;
-    // No reader can notice it between lines, packets and records of which no count is stated.
+    // Undetectable between lines, packets and records without a stated count.
     let all: [(&str, &[u8], Read, Vec<usize>); 8] = [
         ("text of tracefs", TRACEFS, of_bytes, lines(&TRACEFS[..16])),
         ("text of trace-cmd", REPORT, of_bytes, lines(REPORT)),
@@ -86,7 +86,7 @@ fn a_trace_that_ends_at_any_byte_is_refused_or_says_so() {
         ("CTF", STREAM, of_stream, pages),
     ];
     for (name, bytes, read, silent) in all {
-        // Those of trace.dat lost nine events.
+        // The one of trace.dat lost nine events.
         let whole = read(bytes).expect("read");
         let lost = whole.iter().all(|one| matches!(one, Missing::Lost { count: 9, .. }));
         assert!(lost && name.starts_with("trace.dat") != whole.is_empty(), "{name}: {whole:?}");
@@ -137,9 +137,9 @@ fn losses_and_damage_in_text_are_noticed_wherever_they_stand() {
             assert!(found.contains(expected), "{line} before line {at}: {found:?}");
         }
     }
-    // Of what was pasted before its first line, nothing is missing.
+    // Text pasted before its first line is not a gap.
     assert_eq!(of_bytes(&[b"root@board:~# cat trace\n", TRACEFS].concat()), Some(vec![]));
-    // A stack is no damage.
+    // A stack is not damage.
     let stack = b"\tffffffff81a0c5d3 schedule+0x2f8 ([kernel.kallsyms])\n => do_nanosleep\n";
     assert_eq!(of_bytes(&[TRACEFS, stack].concat()), Some(vec![]));
 }

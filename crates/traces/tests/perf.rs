@@ -1,5 +1,5 @@
-//! perf.data: what `perf record -z` of perf 6.1 wrote on Linux 6.18, without maps and most
-//! features; its counts are those of `perf script`.
+//! perf.data as written by `perf record -z` of perf 6.1 on Linux 6.18, without maps and most
+//! features; the counts are those of `perf script`.
 
 use proptest::prelude::*;
 use punctual_core::Event;
@@ -19,7 +19,7 @@ fn word(at: usize) -> usize {
     u64::from_le_bytes(SERVO[at..at + 8].try_into().unwrap()) as usize
 }
 
-/// The same as `perf record -o -` writes it.
+/// The same as written by `perf record -o -`.
 pub(super) fn pipe() -> Vec<u8> {
     let (attr_size, attrs, data) = (word(16), (word(24), word(32)), (word(40), word(48)));
     let record = |kind: u32, payload: &[u8]| {

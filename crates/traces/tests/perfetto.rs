@@ -1,4 +1,4 @@
-//! Traces of Perfetto: one that its own schema wrote (`data/write_perfetto.py`).
+//! Traces of Perfetto: one written with its own schema (`data/write_perfetto.py`).
 
 use proptest::prelude::*;
 use punctual_core::event::{EventKind, Group, TaskState, Tid};
@@ -14,7 +14,6 @@ fn read(bytes: &[u8]) -> (Vec<Event>, TraceFacts) {
     (events, trace.facts())
 }
 
-/// A field with bytes.
 fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
     let mut field = Vec::new();
     for mut rest in [u64::from(number << 3 | 2), bytes.len() as u64] {
@@ -37,7 +36,7 @@ fn columns_messages_and_generic_events_come_out_in_order() {
         .iter()
         .map(|(name, count)| (name.as_str(), count.seen, count.used))
         .collect();
-    // Whom the first switch leaves is not known.
+    // The task left by the first switch is unknown.
     let expected = [
         ("local_timer_entry", 100, 100),
         ("local_timer_exit", 100, 100),
@@ -83,7 +82,7 @@ fn a_pipe_and_compressed_packets_have_the_same_events() {
 
 #[test]
 fn losses_are_gaps() {
-    // A bundle of CPU 1 that says so: a switch, of a message of its own.
+    // A bundle of CPU 1 that reports a loss, with a switch as a message of its own.
     let event =
         b"\x08\x80\xe8\x92\xa6\x2a\x10\x07\x22\x0e\x10\x07\x18\x13\x20\x01\x2a\x00\x30\x09\x38\x78";
     let mut event = event.to_vec();
@@ -95,7 +94,7 @@ fn losses_are_gaps() {
     let gap = events.iter().find(|event| matches!(event.what, EventKind::Lost { .. })).unwrap();
     assert_eq!(gap.cpu, 1);
     assert!(facts.recorded.findings.iter().any(|finding| finding.id == "trace-lost"));
-    // What follows the last whole packet is missing.
+    // Everything after the last whole packet is missing.
     let (_, facts) = read(&[SERVO, &lost[..10]].concat());
     assert!(facts.recorded.findings.iter().any(|finding| finding.id == "trace-cut-off"));
 }

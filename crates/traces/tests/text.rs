@@ -1,4 +1,4 @@
-//! Text of ftrace, whole: events in order, losses as gaps, names, clocks.
+//! Text of ftrace: events in order, losses as gaps, names, clocks.
 
 use punctual_core::event::{EventKind, Group, TaskState, Tid};
 use punctual_core::{Event, MonotonicNs, Nanos};
@@ -54,7 +54,7 @@ fn a_trace_is_read_whole() {
     assert_eq!((facts.unreadable, facts.out_of_order), (0, 0));
 }
 
-/// Numbers of system calls mean something of a known machine alone.
+/// Numbers of system calls only have a meaning on a known machine.
 #[test]
 fn system_calls_have_names_where_the_text_says_its_machine() {
     let of = |head: &str| read(&format!("{head}{}", include_str!("data/numbered-calls.txt")));
@@ -68,7 +68,7 @@ fn system_calls_have_names_where_the_text_says_its_machine() {
     let nameless = findings.iter().find(|finding| finding.id == NO_MACHINE).expect("it is said");
     assert!(nameless.remedy.as_ref().is_some_and(|text| text.contains("`# machine: NAME`")));
 
-    // As `punctual recipe tracefs` writes it, and `perf script --header`.
+    // In the format of `punctual recipe tracefs`, and `perf script --header`.
     for head in ["# machine: x86_64\n", "# arch : x86_64\n"] {
         let (events, facts) = of(head);
         let with_futex =
@@ -79,7 +79,7 @@ fn system_calls_have_names_where_the_text_says_its_machine() {
         assert_eq!(facts.machine.as_deref(), Some("x86_64"));
         assert!(facts.recorded.findings.iter().all(|finding| finding.id != NO_MACHINE));
     }
-    // What no table is there for, and what comes behind events that were read without it.
+    // A machine without a table, and one stated after events that were read without it.
     let late = |head: &str| read(&[include_str!("data/numbered-calls.txt"), head].concat()).1;
     for facts in [of("# machine: vax\n").1, late("# machine: x86_64\n")] {
         assert!(facts.machine.is_none() && !facts.recorded.covers(Group::Syscall));

@@ -9,7 +9,6 @@ use punctual_core::{CpuSet, MonotonicNs};
 
 const MS: i64 = 1_000_000;
 
-/// A series of an attached program.
 fn attached(name: &str, cycle: &str, scheduling: &str, requirements: &[&str]) -> SeriesMeta {
     SeriesMeta {
         name: name.to_owned(),
@@ -102,7 +101,7 @@ fn a_stop_decides() {
     assert_eq!((of.value, of.late_from()), (8_720_000.0, Some(Nanos(2 * MS))));
 }
 
-/// A sample of `control/response` whose time one cause took.
+/// A sample of `control/response` with a single cause.
 fn sample(due: i64, woke: i64, cause: Cause, prio: Option<i16>) -> Explained {
     let (due, woke) = (MonotonicNs(due), MonotonicNs(woke));
     let part = Part {
@@ -160,11 +159,11 @@ fn control(latencies: Vec<i64>) -> Summary {
 fn samples_that_follow_from_one_another_count_once_with_the_first_cause() {
     let own = Cause::OwnExecution { mode: crate::explain::Mode::User };
     let all = explanations(vec![
-        // Two that were released while the first waited for the lock: their own time is no cause.
+        // Two released while the first waited for the lock: their own time is not a cause.
         sample(2 * MS, 7 * MS, own, None),
         sample(0, 6 * MS, LOCK, Some(120)),
         sample(4 * MS, 8 * MS, own, None),
-        // A later incident, and one that is not late.
+        // A later incident, and a sample that is not late.
         sample(20 * MS, 22 * MS, Cause::PageFault, None),
         sample(40 * MS, 41 * MS, own, None),
     ]);

@@ -1,15 +1,15 @@
-//! How much alike runs are that follow one another.
+//! The similarity of consecutive runs.
 //!
-//! Where long latencies come in bursts, a few runs in a row are high by chance more often than in
-//! random order. What matters is whether the *high* ones follow one another, so the runs are scored
-//! by their exceedance (Savage, 1956: the mean of exponential order statistics), in which those in
-//! the middle hardly count.
+//! If long latencies come in bursts, a few consecutive runs are high by chance more often than in
+//! random order. What matters is whether *high* runs follow one another, so runs are scored by
+//! their exceedance (Savage, 1956: the mean of exponential order statistics), in which medium ones
+//! hardly count.
 
-/// Runs further apart than this are taken to say nothing of one another.
+/// The maximum distance of runs that are assumed to be related.
 const LAGS: usize = 4;
 
-/// By how much bursts in these runs widen the sum of `window` runs: its standard deviation over
-/// that of as many independent ones (Newey and West, 1987), 1 at least.
+/// The factor by which bursts in these runs widen the sum of `window` runs: its standard deviation
+/// over that of as many independent ones (Newey and West, 1987), 1 at least.
 pub fn burst(values: &[Option<f64>], window: usize) -> f64 {
     let correlations = correlations(&exceedances(values));
     let of = |(lag, r): (usize, &f64)| (1.0 - (lag + 1) as f64 / window as f64).max(0.0) * r;
@@ -17,7 +17,7 @@ pub fn burst(values: &[Option<f64>], window: usize) -> f64 {
     (1.0 + 2.0 * covariances).max(1.0).sqrt()
 }
 
-/// By their distance from 1 on; all 0 where every run is alike.
+/// By distance from 1 on; all 0 if every run is the same.
 fn correlations(scores: &[f64]) -> [f64; LAGS] {
     let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
     let squares: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
@@ -28,7 +28,7 @@ fn correlations(scores: &[f64]) -> [f64; LAGS] {
     })
 }
 
-/// The score of each run that has a value, in their order; equal values share the mean rank.
+/// The score of each run with a value, in order; equal values share the mean rank.
 fn exceedances(values: &[Option<f64>]) -> Vec<f64> {
     let known: Vec<f64> = values.iter().copied().flatten().filter(|v| v.is_finite()).collect();
     let mut sorted = known.clone();
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!((of([7; 60], 5), of([], 5), of([1], 5)), (1.0, 1.0, 1.0));
     }
 
-    /// Bursts of low runs are no reason to expect high ones.
+    /// Bursts of low runs give no reason to expect high ones.
     #[test]
     fn low_runs_in_a_row_count_little() {
         let low = (0..60u32).map(|run| if run % 20 < 5 { 0 } else { 50 + run * 17 % 31 });

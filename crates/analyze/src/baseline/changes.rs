@@ -1,5 +1,5 @@
-//! Changes that were found, from run to run: the runs before a change stay what it is held against,
-//! until the figure has returned.
+//! Changes detected so far: the runs before a change remain its reference until the figure has
+//! returned.
 
 use super::effect::{chance_of_above, median};
 use super::{Figure, Judged, Known, LEAST, Step, leap, news, shift};
@@ -7,26 +7,24 @@ use std::ops::Range;
 
 /// Numbers of newest runs by which a return is tested.
 const RETURNS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 25, 40, 65, 100];
-/// The chance that these newest runs are so far below the middle between both levels, where they
-/// are not.
+/// The probability that the newest runs are that far below the middle of both levels by chance.
 const RETURNED: f64 = 0.0001;
-/// Runs of the new level at least, before those that have returned, and by how much longer these
-/// may last: fewer are known too badly.
+/// The minimum number of runs at the new level before those that have returned, and the maximum
+/// ratio of the latter: fewer are too uncertain.
 const SHORTEST: usize = 3;
 const LONGER: usize = 5;
 
-/// The changes after a run, of figures by their places.
+/// The changes after a run, with figures by index.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Changes {
     /// The first run of each new level.
     open: Vec<(usize, usize)>,
-    /// Levels that are over and were long: they are no reference for later runs.
+    /// Long levels that are over: they are no reference for later runs.
     over: Vec<(usize, Range<usize>)>,
 }
 
 impl Changes {
-    /// Takes over what was found in a run: the figures that were worse in it, with the first run of
-    /// their new levels.
+    /// Takes the worse figures of a run, with the first run of their new levels.
     pub fn found_in(&mut self, run: usize, open: Vec<(usize, usize)>) {
         let inside = |(_, at): &(usize, usize)| 0 < *at && *at <= run;
         let open: Vec<_> = open.into_iter().filter(inside).collect();
@@ -40,7 +38,7 @@ impl Changes {
         self.open = open;
     }
 
-    /// Judges the newest of these runs, and is what holds after it.
+    /// Judges the newest of these runs, and updates the changes.
     pub fn judge(&mut self, figures: &[Figure]) -> Judged {
         let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
         let known = self.known(figures, runs);
@@ -71,7 +69,7 @@ impl Changes {
         if runs <= LEAST {
             return known;
         }
-        // What is open, or has just returned, is not looked for again in this run.
+        // A figure with an open change or a return in this run is not tested again.
         let is_open = |place: &usize| open.iter().any(|(of, _)| of == place);
         let places: Vec<usize> = (0..figures.len()).filter(|place| !is_open(place)).collect();
         let watched: Vec<Figure> = places.iter().map(|place| masked[*place].clone()).collect();
@@ -98,10 +96,9 @@ impl Changes {
     }
 }
 
-/// Whether the newest runs, few or many, are below the middle between the level before `at` and the
-/// one from there to them, as far as chance has it once in 10,000 times. The levels are taken to be
-/// as near to each other as their medians allow: the first runs of a change that was found are
-/// those that happened to be high.
+/// Whether the newest runs, few or many, are below the middle of the level before `at` and the one
+/// from there to them, with a false alarm rate of 1 in 10,000. The levels are assumed to be as near
+/// as their medians allow: the first runs of a detected change are those that happened to be high.
 fn has_returned(figure: &Figure, at: usize) -> bool {
     let (runs, before) = (figure.values.len(), figure.known(0..at));
     let Some([_, highest]) = around_median(&before, 0.82) else { return false };
@@ -119,13 +116,13 @@ fn has_returned(figure: &Figure, at: usize) -> bool {
             false => value + (lowest - highest).max(0.0) / 2.0,
         };
         let middle: Vec<f64> = before.iter().map(middle).collect();
-        // Most runs of a level that stays need no ranks.
+        // Most runs of a lasting level need no ranks.
         median(&newest) < median(&middle) && chance_of_above(&newest, &middle) <= RETURNED
     })
 }
 
-/// The interval of the median by the order of the values: of 90 % with a reach of 0.82 roots of
-/// their number, of 99.8 % with one of 1.55.
+/// The interval of the median by order statistics: 90 % with a reach of 0.82 roots of their number,
+/// 99.8 % with 1.55.
 fn around_median(values: &[f64], reach: f64) -> Option<[f64; 2]> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

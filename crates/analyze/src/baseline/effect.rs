@@ -1,40 +1,40 @@
-//! How far one level is from another, and the smallest step that a history can show.
+//! The distance of one level from another, and the smallest step that a history can show.
 
 use super::scan::{Scored, above, bursts, news_of};
 use super::{Figure, LEAST, OF_LEVELS, ORDERS, SEED, WITHIN};
 use crate::stats::probability::{normal, normal_upper};
 use crate::stats::{Random, median_of_sorted};
 
-/// How far a new level is from the one before, with its 95 % interval.
+/// The distance of a new level from the previous one, with its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shift {
-    /// The median of the level before.
+    /// The median of the previous level.
     pub before: f64,
-    /// That of the new one.
+    /// The median of the new level.
     pub now: f64,
-    /// The new over the old level for times, else the new less the old one: the median over all
+    /// The new over the old level for times, else the new minus the old one: the median over all
     /// pairs of a run of each (Hodges and Lehmann, 1963).
     pub by: f64,
-    /// Whether it is a ratio: there is none from a level of 0.
+    /// Whether it is a ratio: none exists from a level of 0.
     pub is_ratio: bool,
-    /// Its 95 % interval, from the order of the same pairs (Moses, 1953); as wide as the pairs are
-    /// where so few runs allow none.
+    /// Its 95 % interval, from the order of the same pairs (Moses, 1953); with too few runs for
+    /// one, the range of the pairs.
     pub interval: [f64; 2],
 }
 
-/// How often in a hundred the smallest step is noticed.
+/// The required probability of detecting the smallest step.
 const NOTICED: f64 = 0.98;
-/// Histories of five further runs that are drawn for it.
+/// The number of histories of five further runs drawn for it.
 const DRAWS: usize = 100;
-/// Steps by which the smallest one is looked for.
+/// The number of bisections in the search for the smallest step.
 const HALVINGS: usize = 32;
 
-/// From the runs before `at` to those from `at` to `end`.
+/// The shift from the runs before `at` to those from `at` to `end`.
 pub fn shift(figure: &Figure, at: usize, end: usize) -> Shift {
     between(&figure.known(0..at), &figure.known(at..end), figure.is_time)
 }
 
-/// From one level to another.
+/// The shift from one level to another.
 pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
     let is_ratio = is_time && before.iter().all(|value| *value > 0.0);
     let of = |a: f64, b: f64| if is_ratio { b / a } else { b - a };
@@ -63,16 +63,16 @@ pub fn median(values: &[f64]) -> f64 {
     median_of_sorted(&sorted).unwrap_or(f64::NAN)
 }
 
-/// The chance of scores as high as those of `now` where both are of one level.
+/// The probability of scores as high as those of `now` if both are of one level.
 pub fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
     let all: Vec<Option<f64>> = before.iter().chain(now).copied().map(Some).collect();
     1.0 - normal(above(&all, before.len()))
 }
 
-/// The smallest step of one figure that this history can show: by which all of the next five runs
-/// must be worse so that it is noticed within them in 98 of 100 cases, as a factor or a
-/// difference. `None` where there are too few runs, or where no step is. The further runs are drawn
-/// from the history itself.
+/// The smallest step of one figure that this history can show: the step by which all of the next
+/// five runs must be worse so that it is detected within them in 98 % of cases, as a factor or a
+/// difference. `None` with too few runs, or if no step is. The further runs are drawn from the
+/// history itself.
 pub fn smallest_step(figures: &[Figure], place: usize) -> Option<f64> {
     let figure = figures.get(place)?;
     let known: Vec<f64> =

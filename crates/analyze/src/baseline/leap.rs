@@ -1,28 +1,28 @@
-//! Runs far outside of everything before them: how much one of them says, and how many decide.
+//! Runs far outside of everything before them: the evidence of one, and the number that decides.
 //!
-//! Without any model of the figures the newest of n + 1 runs is the highest with a chance of
-//! 1/(n + 1), and the newest k of n + k are the k highest with one of k! n!/(n + k)!. Where that is
-//! within the part of the false alarms that is spent on it, they decide.
+//! Without any model of the figures, the newest of n + 1 runs is the highest with a probability of
+//! 1/(n + 1), and the newest k of n + k are the k highest with k! n!/(n + k)!. They decide if that
+//! is within the share of the false alarm rate for leaps.
 
 use super::{FALSE_ALARMS, Figure, LEAST, OF_LEAPS, scan};
 
-/// A figure whose newest runs are outside of everything before, and by more than any two runs one
-/// after the other differed.
+/// A figure whose newest runs are outside of everything before, by more than any two consecutive
+/// runs differed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leap {
-    /// Which figure, by its place.
+    /// The index of the figure.
     pub figure: usize,
-    /// Runs before, and their median.
+    /// The number of earlier runs, and their median.
     pub before: usize,
     pub median: f64,
-    /// The newest run over that median, or less it where there is no ratio.
+    /// The newest run over that median, or minus it if no ratio exists.
     pub by: f64,
     pub is_ratio: bool,
     /// How many more such runs decide.
     pub more: usize,
 }
 
-/// Figures that leapt, by their places: those that decide, with where they began, and others.
+/// The figures that leapt: the deciding ones as pairs of index and start, and the others.
 pub fn leaps(figures: &[Figure]) -> (Vec<(usize, usize)>, Vec<Leap>) {
     let (mut decide, mut leaps) = (Vec::new(), Vec::new());
     for (place, figure) in figures.iter().enumerate() {
@@ -37,8 +37,8 @@ pub fn leaps(figures: &[Figure]) -> (Vec<(usize, usize)>, Vec<Leap>) {
     (decide, leaps)
 }
 
-/// How many runs in a row decide after `before` runs, for a figure on which this part of the false
-/// alarms is spent.
+/// The number of consecutive runs that decide after `before` runs, for a figure with this share of
+/// the false alarm rate.
 pub fn needed(before: usize, part: f64) -> usize {
     let mut chance = 1.0;
     let as_rare = (1..=LEAST).find(|newest| {
@@ -48,7 +48,7 @@ pub fn needed(before: usize, part: f64) -> usize {
     as_rare.unwrap_or(LEAST)
 }
 
-/// What a figure leapt by, and how many runs in a row did.
+/// The leap of a figure, and the number of consecutive runs with it.
 fn leap(figure: &Figure, place: usize) -> Option<(Leap, usize)> {
     let known: Vec<(usize, f64)> = figure
         .values
@@ -61,7 +61,7 @@ fn leap(figure: &Figure, place: usize) -> Option<(Leap, usize)> {
     for newest in (1..=LEAST).filter(|_| is_whole) {
         let count = values.len().checked_sub(newest).filter(|count| *count >= LEAST)?;
         let (before, after) = values.split_at(count);
-        // Runs in a row: none between them lacks the figure.
+        // Consecutive runs: none between them lacks the figure.
         if figure.values.len() - known[count].0 != newest {
             return None;
         }

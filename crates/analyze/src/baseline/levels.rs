@@ -1,4 +1,4 @@
-//! The levels of a whole history, for looking back: where each figure changed, either way.
+//! The levels of a whole history in retrospect: the changes of each figure, either way.
 
 use super::scan::{division, refined};
 use super::{FALSE_ALARMS, Figure, SEED};
@@ -8,20 +8,20 @@ use std::ops::Range;
 /// Runs between two changes of one figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Level {
-    /// Its runs, by their places.
+    /// The indices of its runs.
     pub runs: Range<usize>,
-    /// The median of the figure over them; `None` where none of them has it.
+    /// The median of the figure over them; `None` if no run has it.
     pub median: Option<f64>,
 }
 
-/// Runs of a level at least: two that are alike are no level of their own yet.
+/// The minimum number of runs of a level: two similar ones are not yet a level.
 const SHORTEST: usize = 3;
-/// What no division reaches that is any news.
+/// The evidence that a division must exceed to be tested.
 const NO_NEWS: f64 = 2.2;
 
-/// The levels of each figure, in order: the history is divided where its scores differ most, and
-/// each part again, as long as random orders divide as well in one of a hundred cases at most, over
-/// all figures (binary segmentation, Scott and Knott, 1974).
+/// The levels of each figure in order. The history is divided where its scores differ most, and
+/// each part again, as long as random orders divide as well in at most 1 % of cases, over all
+/// figures (binary segmentation, Scott and Knott, 1974).
 pub fn levels(figures: &[Figure]) -> Vec<Vec<Level>> {
     let chance = FALSE_ALARMS / figures.len().max(1) as f64;
     let divided = figures.iter().map(|figure| {
@@ -46,7 +46,8 @@ fn divide(
     let Some((at, size)) = division(&values, SHORTEST).filter(|(_, size)| *size > NO_NEWS) else {
         return;
     };
-    // As many orders as show that the chance is small enough, and no more than show that it is not.
+    // As many orders as show that the probability is small enough, and no more than show that it is
+    // not.
     let most = (3.0 / chance).ceil() as usize;
     let allowed = (chance * most as f64) as usize;
     let mut as_large = 0;

@@ -1,4 +1,4 @@
-//! From the records of runs to figures, and back to words' parts.
+//! Converts the records of runs to figures, and the results back.
 
 use super::{Changes, Figure, Judged, LEAST, Leap, Step, smallest_step};
 use punctual_bundle::baseline::{
@@ -7,19 +7,20 @@ use punctual_bundle::baseline::{
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use std::collections::BTreeMap;
 
-/// Figures of a run at most: those of further series are left out, in the order of the run.
+/// The maximum number of figures per run: those of further series are dropped, in the order of the
+/// run.
 const MOST_FIGURES: usize = 400;
-/// Changes of the environment that are named at most.
+/// The maximum number of environment changes named.
 const MOST_CHANGES: usize = 8;
-/// Runs whose records hold no state that are judged again at most: those of older versions.
+/// The maximum number of older records without a state whose runs are judged again.
 const JUDGED_AGAIN: usize = 200;
-/// No figure is beyond this, in ns or as a count.
+/// The maximum value of a figure, in ns or as a count.
 const LARGEST: f64 = 1e18;
-/// The percentiles that are kept, by the numbers of the summary.
+/// The percentiles kept, by their names in the summary.
 const PERCENTILES: [&str; 2] = ["99", "99.9"];
 
-/// The figures that are kept of a run: of each series the median, p99 and p99.9 as far as its count
-/// supports them, its missed periods, and samples beyond what was required of it.
+/// The figures kept of a run: for each series the median, p99 and p99.9 as far as its count
+/// supports them, its missed periods, and samples beyond its requirements.
 pub fn kept(summary: &Summary) -> Vec<KeptFigure> {
     let mut all = Vec::new();
     for phase in &summary.phases {
@@ -52,14 +53,14 @@ fn of_series(place: &str, series: &SeriesSummary, all: &mut Vec<KeptFigure>) {
     add("late samples", beyond.map(|count| count as f64), false);
     let of_this = &mut all[begin..];
     if !of_this.iter().any(|figure| figure.is_main) {
-        // p99, or what there is of the two before p99.9.
+        // p99, or the next best percentile below p99.9.
         let by_default = of_this.iter_mut().filter(|figure| figure.is_time).take(2).last();
         by_default.into_iter().for_each(|figure| figure.is_main = true);
     }
 }
 
-/// The figures of these runs, from the oldest to the newest. One that the newest run lacks is left
-/// out, unless it was worse in the run before.
+/// The figures of these runs, oldest first. One that the newest run lacks is dropped, unless it was
+/// worse in the previous run.
 pub fn figures(runs: &[&BaselineRun]) -> Vec<Figure> {
     let Some((newest, before)) = runs.split_last() else { return Vec::new() };
     let by_name: Vec<BTreeMap<&str, &KeptFigure>> = runs
@@ -83,13 +84,13 @@ pub fn figures(runs: &[&BaselineRun]) -> Vec<Figure> {
     newest.figures.iter().chain(lacking).take(MOST_FIGURES).map(of).collect()
 }
 
-/// Holds a run against those before it, from the oldest to the newest, of the same experiment.
+/// Compares a run with those before it, oldest first, of the same experiment.
 pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
     let figures = figures(&runs);
     let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
     match changes_before(before, &figures).judge(&figures) {
-        // Without any figure there is nothing to wait for, and nothing is met.
+        // Without any figure, no more runs are needed and nothing is met.
         Judged::TooFew(_) => held.missing = (LEAST.saturating_sub(before.len())).max(1) as u64,
         Judged::Known(known) => {
             held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
@@ -106,8 +107,8 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     held
 }
 
-/// The changes that the last of these runs left open: as their records have it; where they do not,
-/// judged again.
+/// The changes that the last of these runs left open: from its record if possible, else judged
+/// again.
 fn changes_before(before: &[BaselineRun], figures: &[Figure]) -> Changes {
     let mut changes = Changes::default();
     for (number, run) in before.iter().enumerate() {
@@ -117,7 +118,7 @@ fn changes_before(before: &[BaselineRun], figures: &[Figure]) -> Changes {
             Some((place, at))
         };
         match &run.found {
-            // What was accepted is no change.
+            // An accepted level is not a change.
             Some(found) if number > 0 => {
                 let open = found.iter().take(MOST_FIGURES).filter_map(place).collect();
                 changes.found_in(number, open);
@@ -164,13 +165,13 @@ fn worse(runs: &[&BaselineRun], figures: &[Figure], step: &Step) -> WorseFigure 
     }
 }
 
-/// A commit as people write it: of a hash, its beginning.
+/// A commit for display: of a hash, its beginning.
 fn short(commit: &str) -> String {
     let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hash { commit[..12].to_owned() } else { commit.to_owned() }
 }
 
-/// What else is not as it was: the commit and the environment.
+/// The other differences between two runs: commit and environment.
 pub fn changed(before: &BaselineRun, after: &BaselineRun) -> Vec<String> {
     let differs = |what: &str, a: Option<&String>, b: Option<&String>| {
         let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();

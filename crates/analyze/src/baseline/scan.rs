@@ -1,4 +1,4 @@
-//! How much speaks for a new level, over all figures and all numbers of newest runs.
+//! The evidence for a new level, over all figures and all numbers of newest runs.
 
 use super::bursts::burst;
 use super::{Figure, LEAST, WITHIN};
@@ -6,9 +6,9 @@ use crate::stats::Random;
 use crate::stats::probability::{normal, normal_upper};
 use std::ops::Range;
 
-/// Numbers of newest runs that may be a new level, each with its part of the chance of a false
-/// alarm (Genovese, Roeder and Wasserman, "False discovery control with p-value weighting", 2006):
-/// most of it is spent on noticing a level within five runs, and the rest on not forgetting it.
+/// Numbers of newest runs that may be a new level, each with its share of the false alarm rate
+/// (Genovese, Roeder and Wasserman, "False discovery control with p-value weighting", 2006): most
+/// is spent on detecting a level within five runs, the rest on remembering it.
 const WINDOWS: [(usize, f64); 12] = [
     (1, 1.0),
     (2, 3.0),
@@ -23,38 +23,38 @@ const WINDOWS: [(usize, f64); 12] = [
     (65, 1.0),
     (100, 1.0),
 ];
-/// The same of a figure that was asked for beside one that was not.
+/// The same for a requested figure relative to another one.
 const OF_MAIN: f64 = 6.0;
-/// From so many orders as extreme on, what part of the orders they are is known well enough.
+/// The minimum number of orders as extreme for their share to be known well enough.
 const KNOWN_FROM: usize = 5;
-/// What is below this is no news, whatever else: one of twelve runs by chance.
+/// The evidence below which nothing is detected: one of twelve runs by chance.
 const NO_NEWS: f64 = 2.5;
 
-/// How much speaks for a new level of a figure.
+/// The evidence for a new level of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Found {
     pub figure: usize,
-    /// The logarithm of its part of the chance of a false alarm over its own chance.
+    /// The logarithm of its share of the false alarm rate over its own probability.
     pub news: f64,
 }
 
 /// The scores of all runs.
 pub struct Scored {
-    /// Of each figure the scores of the runs: their mean is 0, their standard deviation 1; all 0
-    /// where every run has the same value. A run without the figure is in the middle.
+    /// For each figure, the scores of the runs, with mean 0 and standard deviation 1; all 0 if
+    /// every run has the same value. A run without the figure has score 0.
     scores: Vec<Vec<f64>>,
     windows: Vec<usize>,
     runs: usize,
-    /// Of each figure and window by how much bursts widen its sum.
+    /// For each figure and window, the factor by which bursts widen its sum.
     bursts: Vec<f64>,
-    /// Of each figure and window the logarithm of its part of the chance of a false alarm.
+    /// For each figure and window, the logarithm of its share of the false alarm rate.
     parts: Vec<f64>,
 }
 
-/// What the same runs in random order give.
+/// The statistics of the same runs in random orders.
 pub struct Orders {
     parts: Vec<f64>,
-    /// Of each figure and window the sizes of all orders, ascending.
+    /// For each figure and window, the sizes of all orders, ascending.
     sizes: Vec<Vec<f64>>,
     /// The largest of each order over all figures and windows, ascending.
     largest: Vec<f64>,
@@ -67,7 +67,7 @@ impl Scored {
         let watched = windows(runs);
         let parts = (0..figures.len()).flat_map(|place| parts(figures, place, &watched)).collect();
         let windows: Vec<usize> = watched.iter().map(|(window, _)| *window).collect();
-        // The newest runs may be a new level: what is known of bursts is known from before.
+        // The newest runs may be a new level: bursts are estimated from earlier ones.
         let old = |window: usize| runs.saturating_sub(window.max(WITHIN));
         let of_figure = |figure: &Figure| -> Vec<f64> {
             let before = |window: usize| &figure.values[..old(window).min(figure.values.len())];
@@ -77,7 +77,7 @@ impl Scored {
         Scored { bursts, scores, windows, runs, parts }
     }
 
-    /// The sum of the newest scores over its standard deviation in random orders, of each figure
+    /// The sum of the newest scores over its standard deviation in random orders, for each figure
     /// and window.
     fn sizes(&self, order: impl Fn(usize) -> usize, mut each: impl FnMut(usize, f64)) {
         let mut cell = 0;
@@ -94,21 +94,20 @@ impl Scored {
         }
     }
 
-    /// The sizes as they were observed, less what bursts do to them: in random orders there are
-    /// none.
+    /// The observed sizes, reduced by the effect of bursts, which random orders do not have.
     fn observed(&self) -> Vec<f64> {
         let mut sizes = vec![0.0; self.scores.len() * self.windows.len()];
         self.sizes(|run| run, |cell, size| sizes[cell] = size / self.bursts[cell]);
         sizes
     }
 
-    /// Whether anything speaks for a change at all.
+    /// Whether there is no evidence for any change.
     pub fn is_quiet(&self) -> bool {
         let news = |(size, part): (&f64, &f64)| part - of_size(*size);
         self.observed().iter().zip(&self.parts).all(|both| news(both) < NO_NEWS)
     }
 
-    /// Draws orders of the runs; all figures of a run stay together.
+    /// Draws orders of the runs; the figures of a run stay together.
     pub fn orders(&self, count: usize, random: &mut Random) -> Orders {
         let cells = self.scores.len() * self.windows.len();
         let mut drawn = vec![Vec::with_capacity(count); cells];
@@ -133,7 +132,7 @@ impl Scored {
         orders
     }
 
-    /// Of each figure the window that most speaks for.
+    /// For each figure the window with most evidence.
     pub fn found(&self, orders: &Orders) -> Vec<Found> {
         let observed = self.observed();
         let of_figure = |figure: usize| {
@@ -145,30 +144,29 @@ impl Scored {
     }
 }
 
-/// By how much bursts in these runs widen the sum of each window, whatever their number.
+/// The factors by which bursts in these runs widen the sum of each window.
 pub fn bursts(values: &[Option<f64>]) -> Vec<f64> {
     WINDOWS.iter().map(|(window, _)| burst(values, *window)).collect()
 }
 
-/// The windows of a history of so many runs.
 fn windows(runs: usize) -> Vec<(usize, f64)> {
     WINDOWS.iter().copied().filter(|(window, _)| window + LEAST <= runs).collect()
 }
 
-/// The logarithms of the parts of one figure's windows.
+/// The logarithms of the shares of one figure's windows.
 fn parts(figures: &[Figure], place: usize, windows: &[(usize, f64)]) -> Vec<f64> {
     let all = windows.iter().map(|one| one.1).sum::<f64>();
     let own = part(figures, place);
     windows.iter().map(|(_, part)| (part * own / all).ln()).collect()
 }
 
-/// The part of one figure.
+/// The share of one figure.
 pub fn part(figures: &[Figure], place: usize) -> f64 {
     let of = |figure: &Figure| if figure.is_main { OF_MAIN } else { 1.0 };
     of(&figures[place]) / figures.iter().map(of).sum::<f64>()
 }
 
-/// The most that is news in these runs of one of the figures, by the normal distribution. `bursts`
+/// The maximum evidence in these runs for one of the figures, by the normal distribution. `bursts`
 /// are those of the windows, at least as many as these runs have.
 pub fn news_of(figures: &[Figure], place: usize, values: &[Option<f64>], bursts: &[f64]) -> f64 {
     let watched = windows(values.len());
@@ -182,21 +180,21 @@ pub fn news_of(figures: &[Figure], place: usize, values: &[Option<f64>], bursts:
 }
 
 impl Orders {
-    /// The part of the orders in which anything is as much news.
+    /// The share of the orders with as much evidence for anything.
     pub fn chance(&self, news: f64) -> f64 {
         let above = self.largest.len() - self.largest.partition_point(|other| *other < news - 1e-9);
-        // The order that was observed is one of them.
+        // The observed order is one of them.
         (above + 1) as f64 / (self.largest.len() + 1) as f64
     }
 
-    /// The news that random orders reach with this chance at most.
+    /// The evidence that random orders reach with at most this probability.
     pub fn needed(&self, chance: f64) -> f64 {
         let place = ((1.0 - chance) * self.largest.len() as f64).floor() as usize;
         self.largest.get(place).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// How much a size says of its figure and window: by the normal distribution, as for sums of
-    /// many scores; less where more orders reach it, as with a count that is nearly always 0.
+    /// The evidence of a size for its figure and window: by the normal distribution, as for sums of
+    /// many scores; less if more orders reach it, as with a count that is nearly always 0.
     fn news_by(&self, cell: usize, size: f64) -> f64 {
         let sizes = &self.sizes[cell];
         let above = sizes.len() - sizes.partition_point(|other| *other < size - 1e-9);
@@ -206,20 +204,20 @@ impl Orders {
     }
 }
 
-/// The logarithm of the chance that a normal variable exceeds this.
+/// The logarithm of the probability that a normal variable exceeds this.
 fn of_size(size: f64) -> f64 {
     normal(-size).max(f64::MIN_POSITIVE).ln()
 }
 
-/// Of the sum of `count` of `of` scores, drawn without replacement (Cochran, Sampling Techniques,
+/// For the sum of `count` of `of` scores, drawn without replacement (Cochran, Sampling Techniques,
 /// 2.3).
 fn deviation(count: usize, of: usize) -> f64 {
     let (count, of) = (count as f64, of as f64);
     (count * (of - count) / of).sqrt()
 }
 
-/// The normal scores of values (van der Waerden, 1952): sums of few of them are about as likely to
-/// be large as sums of many, which those of ranks are not.
+/// The normal scores of values (van der Waerden, 1952): sums of few are about as likely to be large
+/// as sums of many, unlike with ranks.
 pub fn scores(values: &[Option<f64>]) -> Vec<f64> {
     let finite = |(run, value): (usize, &Option<f64>)| {
         value.filter(|value| value.is_finite()).map(|value| (value, run))
@@ -238,7 +236,7 @@ pub fn scores(values: &[Option<f64>]) -> Vec<f64> {
         begin = end;
     }
     let squares: f64 = scores.iter().map(|score| score * score).sum();
-    // Where all are equal, what is left of the sum of their scores is rounding.
+    // If all are equal, the rest of the sum of their scores is rounding.
     if squares > 1e-9 {
         let deviation = (squares / (values.len() as f64 - 1.0)).sqrt();
         scores.iter_mut().for_each(|score| *score /= deviation);
@@ -248,7 +246,7 @@ pub fn scores(values: &[Option<f64>]) -> Vec<f64> {
     scores
 }
 
-/// How much speaks for the last of these values being above the first `at`.
+/// The evidence for the values from index `at` on being above those before.
 pub fn above(values: &[Option<f64>], at: usize) -> f64 {
     let scores = scores(values);
     let inside = 0 < at && at < values.len();
@@ -258,8 +256,8 @@ pub fn above(values: &[Option<f64>], at: usize) -> f64 {
     }
 }
 
-/// Where a level that was found most likely began: near where the scores from there on are furthest
-/// above those before, the place that leaves the smallest distances from the medians of both.
+/// The most likely start of a detected level: near the index from which the scores are farthest
+/// above those before, the one that minimises the distances from the medians of both.
 pub fn began(values: &[Option<f64>]) -> usize {
     let scores = scores(values);
     let (mut sum, mut best) = (0.0, (values.len(), f64::NEG_INFINITY));
@@ -273,8 +271,8 @@ pub fn began(values: &[Option<f64>]) -> usize {
     nearest(values, best.0, LEAST..values.len())
 }
 
-/// Near a place, and within a range, the one that leaves the smallest distances from the medians of
-/// both sides.
+/// The index near `to`, within a range, that minimises the distances from the medians of both
+/// sides.
 fn nearest(values: &[Option<f64>], to: usize, within: Range<usize>) -> usize {
     let near = to.saturating_sub(WITHIN).max(within.start)..(to + WITHIN).min(within.end);
     let distances = |at: usize| distance(&values[..at]) + distance(&values[at..]);
@@ -289,7 +287,7 @@ fn distance(values: &[Option<f64>]) -> f64 {
     known.iter().map(|value| (value - median).abs()).sum()
 }
 
-/// The place where a history divides best, in either direction, into parts of at least `least`.
+/// The index at which a history divides best, in either direction, into parts of at least `least`.
 pub fn division(values: &[Option<f64>], least: usize) -> Option<(usize, f64)> {
     let scores = scores(values);
     let (mut sum, mut best) = (0.0, None::<(usize, f64)>);
@@ -304,7 +302,7 @@ pub fn division(values: &[Option<f64>], least: usize) -> Option<(usize, f64)> {
     best
 }
 
-/// Where a division that was found most likely is.
+/// The most likely position of a detected division.
 pub fn refined(values: &[Option<f64>], at: usize, least: usize) -> usize {
     nearest(values, at, least..(values.len() + 1).saturating_sub(least))
 }

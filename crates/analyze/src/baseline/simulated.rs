@@ -1,29 +1,29 @@
-//! Histories with a known truth, for the table of docs/notes/error-rates.md and the tests.
+//! Histories with known truth, for the table of docs/notes/error-rates.md and the tests.
 
 use super::{Changes, Figure, Judged, LEAST, WITHIN, judge};
 use crate::stats::Random;
 use crate::stats::probability::normal_upper;
 
-/// What the figures of one run after the other are like.
+/// The noise of the figures from run to run.
 #[derive(Clone, Debug)]
 pub enum Noise {
-    /// Logarithms of the figures have a normal distribution, and depend on each other as medians,
-    /// p99 and p99.9 of one run do.
+    /// Normally distributed logarithms of the figures, correlated like median, p99 and p99.9 of one
+    /// run.
     Normal,
     /// The same with the tails of Student's t with three degrees of freedom: outliers.
     Heavy,
-    /// Figures of runs that a machine gave, a row for each, in the order in which they came.
+    /// Figures of a real machine's runs, a row each, in order.
     Recorded {
         /// Median, p99, p99.9, missed periods.
         rows: Vec<Vec<f64>>,
-        /// How many rows are drawn together on average: of 1 they come in any order, of more a
-        /// burst stays one.
+        /// The mean number of consecutive rows drawn together: with 1 they come in any order, with
+        /// more, bursts are preserved.
         stretch: usize,
     },
 }
 
 impl Noise {
-    /// Of the lines of fixtures/baselines/runs.tsv; `None` where one is none.
+    /// Reads the lines of fixtures/baselines/runs.tsv; `None` if one is invalid.
     pub fn recorded(text: &str, stretch: usize) -> Option<Noise> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let row = |line: &str| -> Option<Vec<f64>> {
@@ -35,33 +35,33 @@ impl Noise {
     }
 }
 
-/// What is simulated.
+/// The simulated machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub noise: Noise,
     pub runs: usize,
-    /// The step of the second figure after the last of them, in standard deviations of its
-    /// logarithm in this history.
+    /// The step of the second figure after the last run, in standard deviations of its logarithm in
+    /// this history.
     pub step: f64,
 }
 
-/// What came out.
+/// The result of a simulation.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Simulated {
-    /// Runs that were judged where nothing had changed.
+    /// Judged runs without a change.
     pub judged: usize,
-    /// Of them those that were called worse.
+    /// Those that were called worse.
     pub false_alarms: usize,
     /// Histories with a step at their end.
     pub steps: usize,
-    /// Of them those where it was noticed within five runs.
+    /// Those in which it was noticed within five runs.
     pub noticed: usize,
 }
 
 /// Figures of a run: the median, p99, p99.9, and missed periods.
 const FIGURES: usize = 4;
 
-/// Simulates histories; `every` of the runs without a change is judged.
+/// Simulates histories; one in `every` runs without a change is judged.
 pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) -> Simulated {
     let mut random = Random::seeded(seed);
     let mut total = Simulated::default();
@@ -88,15 +88,15 @@ pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) ->
     total
 }
 
-/// Histories in which nothing changes, judged run by run.
+/// Histories without a change, judged run by run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Quiet {
     pub judged: usize,
-    /// Changes that were found.
+    /// Changes found.
     pub onsets: usize,
-    /// Runs that were called worse.
+    /// Runs called worse.
     pub red: usize,
-    /// Runs of which it was said that they are far outside of everything.
+    /// Runs reported as far outside of everything.
     pub leaps: usize,
 }
 
@@ -119,21 +119,21 @@ pub fn quiet(noise: &Noise, histories: usize, runs: usize, seed: u64) -> Quiet {
     total
 }
 
-/// Histories with a step that stays.
+/// Histories with a lasting step.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Followed {
     /// Those in which it was found within the horizon.
     pub found: usize,
-    /// Of them those in which every later run was called worse.
+    /// Those in which every later run was also called worse.
     pub stayed: usize,
-    /// Of the latter those that returned afterwards: runs until that was found, in order.
+    /// For those that then returned: runs until the return was found, sorted.
     pub returns: Vec<usize>,
-    /// Runs until it was found, in order.
+    /// Runs until it was found, sorted.
     pub delays: Vec<usize>,
 }
 
-/// Follows histories of a step by this factor after so many runs, over `horizon` runs, and as many
-/// in which it is over.
+/// Follows histories with a step by this factor after `runs` runs, over `horizon` runs, and then as
+/// many after its end.
 pub fn follow(
     noise: &Noise,
     runs: usize,
@@ -152,7 +152,7 @@ pub fn follow(
             let mut row = rows.next();
             row[1] *= factor;
             all.push(row);
-            // That figure alone.
+            // Only that figure.
             changes.judge(&figures(&all)[1..2]).is_worse()
         };
         let Some(delay) = (1..=horizon).find(|_| next(factor, &mut changes)) else { continue };

@@ -15,7 +15,7 @@ fn worse(judged: Judged) -> Vec<Step> {
     known.worse
 }
 
-/// Runs without a change: in no order, and each value once.
+/// Runs without a change: in random order, and each value once.
 fn quiet(count: usize) -> Vec<f64> {
     (0..count).map(|run| 40_000.0 + ((run * 17) % 31) as f64 * 100.0).collect()
 }
@@ -32,7 +32,7 @@ fn too_few_runs_decide_nothing_and_say_how_many_are_missing() {
 fn a_step_is_noticed_with_its_place_and_size() {
     let mut runs = quiet(30);
     assert_eq!(judge(&[figure(&runs)]), as_before());
-    // One run is no level.
+    // One run is not a level.
     runs.push(80_000.0);
     assert!(!judge(&[figure(&runs)]).is_worse());
     runs.extend([81_000.0, 82_500.0, 80_500.0]);
@@ -72,7 +72,7 @@ fn a_figure_that_never_changes_and_one_that_is_not_known_say_nothing() {
     let unknown = Figure { values: vec![None; 40], ..constant.clone() };
     assert_eq!(judge(&[constant.clone(), unknown.clone()]), as_before());
     assert_eq!(smallest_step(&[unknown], 0), None);
-    // Five runs with missed periods after forty without are news.
+    // Five runs with missed periods after forty without are a change.
     let values = constant.values.iter().copied().chain([Some(3.0); 5]).collect();
     let missed = Figure { values, is_time: false, ..constant };
     let steps = worse(judge(&[missed]));
@@ -93,7 +93,7 @@ fn the_smallest_step_follows_the_spread() {
     let wide: Vec<f64> = quiet(40).iter().map(|v| 40_000.0 + (v - 40_000.0) * 10.0).collect();
     let wide = smallest_step(&[figure(&wide)], 0).expect("a step");
     assert!(1.0 < narrow && narrow < 1.2 && wide > narrow, "{narrow} {wide}");
-    // A step of that size is noticed in nearly all continuations.
+    // A step of that size is detected in nearly all continuations.
     let mut runs = quiet(40);
     runs.extend(quiet(5).iter().map(|v| v * wide));
     assert!(judge(&[figure(&runs)]).is_worse());
@@ -112,7 +112,7 @@ fn levels_of_a_history() {
     assert_eq!(found[1].len(), 1);
 }
 
-/// Of this machine's noise, too: docs/notes/error-rates.md has the whole table.
+/// Also for this machine's noise: docs/notes/error-rates.md has the whole table.
 #[test]
 fn runs_that_were_recorded() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");
@@ -124,8 +124,8 @@ fn runs_that_were_recorded() {
     assert!(steps == 8 && noticed >= 6, "{noticed} of {steps}");
 }
 
-/// The table of docs/notes/error-rates.md in small: what it states must not get much worse
-/// unnoticed.
+/// A short form of the table of docs/notes/error-rates.md, to notice if the stated rates become
+/// much worse.
 #[test]
 fn simulated_histories() {
     let machine = Machine { noise: Noise::Heavy, runs: 40, step: 2.3 };
@@ -141,14 +141,14 @@ fn followed(values: &[f64]) -> Vec<bool> {
     (1..=values.len()).map(until).collect()
 }
 
-/// 17 good runs, then 46 times as long for good: it was green again at the 25th.
+/// 17 good runs, then a permanent factor of 46: it was green again at the 25th.
 #[test]
 fn a_new_level_is_never_its_own_reference() {
     let runs: Vec<f64> = quiet(17).into_iter().chain(quiet(60).iter().map(|v| v * 46.0)).collect();
     let red = followed(&runs);
     let first = red.iter().position(|red| *red).expect("found");
     assert!(first <= 20 && red[first..].iter().all(|red| *red), "{red:?}");
-    // It ends where the figures return, and begins again where they do not stay.
+    // It ends when the figures return, and begins again if they do not stay.
     let back: Vec<f64> = quiet(15).into_iter().chain(quiet(8).iter().map(|v| v * 46.0)).collect();
     let red = followed(&runs.into_iter().chain(back).collect::<Vec<f64>>());
     assert!(!red[77 + 8] && red[77 + 18..].iter().all(|red| *red), "{red:?}");
@@ -182,7 +182,7 @@ fn from_a_level_of_0_there_is_no_ratio() {
     assert_eq!((by, is_ratio, interval), (9_000.0, false, [9_000.0; 2]));
 }
 
-/// The table of docs/notes/error-rates.md in small.
+/// A short form of the table of docs/notes/error-rates.md.
 #[test]
 fn a_step_that_was_found_stays() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");

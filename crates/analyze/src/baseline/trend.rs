@@ -1,4 +1,4 @@
-//! A whole history, for looking back.
+//! A whole history in retrospect.
 
 use super::levels::level as level_of;
 use super::{Level, changed, effect, figures, hold, levels};
@@ -6,9 +6,8 @@ use punctual_bundle::baseline::{
     BaselineRun, HeldAgainst, TrendFigure, TrendHistory, TrendLevel, TrendRun,
 };
 
-/// What the runs of one experiment, machine and kernel show, from the oldest to the newest; of its
-/// levels those of the runs from `from` on. The answer about the newest run is that of all. `None`
-/// without any.
+/// The trend of one experiment, machine and kernel, runs oldest first; levels are those of the runs
+/// from `from` on. The answer about the newest run considers all. `None` without any run.
 pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
     let (newest, before) = runs.split_last().filter(|_| from < runs.len())?;
     let accepted = runs.iter().rposition(|run| run.begins);
@@ -46,8 +45,8 @@ pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
     })
 }
 
-/// Makes the newest levels those of the answer: a figure that is worse has its new level from the
-/// run on that the answer names, and one that is not has risen to none since it was accepted.
+/// Makes the newest levels agree with the answer: a worse figure has its new level from the run
+/// that the answer names, and another one has not risen since it was accepted.
 fn agree(
     figure: &super::Figure,
     levels: &mut Vec<Level>,

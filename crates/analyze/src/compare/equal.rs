@@ -10,8 +10,8 @@ use punctual_bundle::meta::EQUIVALENCE;
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{BlockFigure, Equivalence};
 
-/// The margins of a series, by the plans of all its runs; `Err`: why there are none although one of
-/// them states some.
+/// The margins of a series, by the plans of all its runs; `Err`: why none apply although a plan
+/// states some.
 fn margins(sides: [(&Indexed, &str); 2]) -> Result<Vec<Equivalence>, String> {
     let stated = sides.iter().flat_map(|(side, name)| {
         let of_plan = |series: &'_ Series| series.meta.details.get(EQUIVALENCE).cloned();
@@ -32,7 +32,7 @@ fn refused(why: punctual_core::equivalence::EquivalenceError) -> String {
     format!("the margin in the plan is none: {why}")
 }
 
-/// What became of each margin; empty where no plan states one: nothing is called equivalent then.
+/// The outcome of each margin; empty if no plan states one: nothing is then called equivalent.
 pub(super) fn judged(
     inputs: [(&Indexed, &str); 2],
     [a, b]: [&Side; 2],
@@ -64,7 +64,7 @@ pub(super) fn judged(
     margins.iter().map(one).collect()
 }
 
-/// From blocks of time where there is one run a side, else from runs.
+/// From blocks of time with one run per side, else from runs.
 fn of_figure(of: &Equivalence, a: &Side, b: &Side) -> Result<Tested, &'static str> {
     let sides = [a, b];
     let single = sides.iter().all(|side| side.runs.len() == 1);
@@ -86,7 +86,7 @@ fn of_figure(of: &Equivalence, a: &Side, b: &Side) -> Result<Tested, &'static st
     let [Some(a), Some(b)] = values else {
         return Err("the order of its samples is unknown: give several runs for each side");
     };
-    // Runs do not resemble their neighbours; blocks of time may.
+    // Runs are independent of their neighbours; blocks of time may not be.
     let inflations = [&a, &b].map(|values| if single { inflation(values) } else { 1.0 });
     let first = a.iter().sum::<f64>() / a.len().max(1) as f64;
     equivalence::of_sides([&a, &b], inflations, of.margin.ns(first))
@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(verdict("block-max:1us", &b), VerdictWord::Met, "{runs}");
             assert_eq!(verdict("median:5%", &c), VerdictWord::NotMet, "{runs}");
             assert_eq!(verdict("block-max:1us", &c), VerdictWord::NotMet, "{runs}");
-            // Alike, and still nothing is shown by a margin below what they spread.
+            // Alike, but a margin below their spread cannot be shown.
             assert_eq!(verdict("median:1ns", &b), VerdictWord::Undecided, "{runs}");
         }
     }

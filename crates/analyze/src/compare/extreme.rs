@@ -1,9 +1,9 @@
 //! The difference of the maxima, without a model of the tail.
 //!
 //! If both sides are alike, each burst among the longest comes from a side with probability
-//! proportional to its samples. So the chance that the `k` longest all come from A is (n_A/N)^k:
-//! Rosenbaum's test (Ann. Math. Statist. 25, 1954). The shifts between the sides that it
-//! does not reject are an interval; its ends are order statistics. With several runs on a side the
+//! proportional to its samples. So the probability that the `k` longest all come from A is
+//! (n_A/N)^k: Rosenbaum's test (Ann. Math. Statist. 25, 1954). The shifts between the sides that it
+//! does not reject are an interval; its ends are order statistics. With several runs per side the
 //! runs' maxima are compared by Student's t, as runs differ by more than their samples.
 
 use super::quantile::Interval;
@@ -14,16 +14,16 @@ use crate::stats::probability::student_upper;
 /// The maxima of two sides.
 #[derive(Debug)]
 pub enum Extremes<'a> {
-    /// One run a side: the peaks of each, the longest first, and the samples of each.
+    /// One run per side: the peaks of each, the longest first, and the samples of each.
     Peaks([&'a [i64]; 2], [f64; 2]),
-    /// Several runs on a side: the maximum of each.
+    /// Several runs per side: the maximum of each.
     Maxima([Vec<f64>; 2]),
-    /// One maximum a side and no other sample: side by side, without an interval.
+    /// One maximum per side and no other sample: shown without an interval.
     Single([f64; 2]),
 }
 
 impl Extremes<'_> {
-    /// Of two sides; `None` where one has no samples.
+    /// The maxima of two sides; `None` if one has no samples.
     pub fn of<'a>(a: &'a Side, b: &'a Side) -> Option<Extremes<'a>> {
         if let ([a_run], [b_run]) = (a.runs.as_slice(), b.runs.as_slice()) {
             let some = !a_run.peaks.is_empty() && !b_run.peaks.is_empty();
@@ -38,7 +38,7 @@ impl Extremes<'_> {
         some.then_some(Extremes::Maxima(maxima))
     }
 
-    /// The figures to be shown: the longest sample, or the mean of the runs' longest.
+    /// The displayed figures: the longest sample, or the mean of the runs' longest.
     pub fn values(&self) -> [f64; 2] {
         match self {
             Extremes::Single(maxima) => *maxima,
@@ -51,7 +51,7 @@ impl Extremes<'_> {
         }
     }
 
-    /// The interval of `b − a` that misses with probability `error` in all.
+    /// The interval of `b − a` that misses with total probability `error`.
     pub fn difference(&self, error: f64) -> Interval {
         match self {
             Extremes::Peaks(peaks, counts) => {
@@ -63,7 +63,7 @@ impl Extremes<'_> {
         }
     }
 
-    /// Whether such data could show a difference at this rate of error.
+    /// Whether such data could show a difference at this error rate.
     pub fn can_decide(&self, error: f64) -> bool {
         match self {
             Extremes::Single(_) => false,
@@ -76,8 +76,8 @@ impl Extremes<'_> {
         }
     }
 
-    /// The interval of `b / a`: the same test, of a factor between the tails instead of a shift.
-    /// `None` where a maximum is not above 0.
+    /// The interval of `b / a`: the same test for a factor between the tails instead of a shift.
+    /// `None` if a maximum is not above 0.
     pub fn ratio(&self, error: f64) -> Option<Interval> {
         let ln = |values: &[f64]| -> Option<Vec<f64>> {
             values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
@@ -96,8 +96,8 @@ impl Extremes<'_> {
         Some(logs.exponential())
     }
 
-    /// How many times as much data would show that the longer of the two exceeds the other's
-    /// maximum more often, if the rates seen are the true ones.
+    /// The factor of data that would show that the longer side exceeds the other's maximum more
+    /// often, if the observed rates are the true ones.
     pub fn more_data(&self, error: f64) -> Option<f64> {
         let Extremes::Peaks([a, b], [n_a, n_b]) = self else { return None };
         let (long, short, share) =
@@ -106,8 +106,7 @@ impl Extremes<'_> {
         if beyond < 2 {
             return None;
         }
-        // Conditional test of two Poisson rates: of all that exceed the bound, too many come from
-        // one side.
+        // Conditional test of two Poisson rates: of all exceedances, too many come from one side.
         let is_significant = |times: &usize| {
             tail_of_binomial(beyond * times, (beyond + 1) * times, share) <= error / 2.0
         };
@@ -115,7 +114,7 @@ impl Extremes<'_> {
     }
 }
 
-/// The number of peaks that all come from one side by chance in no more than half the error.
+/// The number of peaks that all come from one side by chance with at most half the error.
 fn rank_of(error: f64, share: f64) -> usize {
     ((error / 2.0).ln() / share.ln()).ceil().max(1.0) as usize
 }

@@ -6,10 +6,10 @@ use punctual_core::{Margin, Metric};
 use std::fmt;
 use std::str::FromStr;
 
-/// What must be shown.
+/// The outcome that must be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Fails when the other side is shown to be worse than the margin allows.
+    /// Fails if the other side is shown to be worse than the margin allows.
     FailIfWorse,
     /// Fails unless the other side is shown to be no worse than the margin allows.
     Require,
@@ -21,19 +21,19 @@ pub struct Gate {
     pub kind: Kind,
     /// The figure: a percentile or the maximum.
     pub metric: Metric,
-    /// How much worse is allowed.
+    /// The allowed regression.
     pub margin: Margin,
 }
 
-/// A figure and a margin as they are written: `p99.9:10us`.
+/// A figure and a margin as written: `p99.9:10us`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Limit {
     pub metric: Metric,
-    /// How much worse is allowed.
+    /// The allowed regression.
     pub margin: Margin,
 }
 
-/// Why a text is no such requirement.
+/// Why a text is not such a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// Two parts are needed.
@@ -83,12 +83,12 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
-    /// The verdict from an interval of the difference, the end that decides, and why. `among`
-    /// requirements of the kind stand together.
+    /// The verdict from an interval of the difference, the deciding end, and the reason. `among` is
+    /// the number of requirements of the kind.
     ///
-    /// One side of the interval decides. Failing on what is shown is tested `among` times, so each
-    /// time with that part of the error; what must be shown everywhere needs no such allowance
-    /// (an intersection–union test: Berger, Technometrics 24, 1982).
+    /// One side of the interval decides. *Fail if shown* is tested `among` times, each time with
+    /// that share of the error; *must be shown* everywhere needs no such adjustment (an
+    /// intersection–union test: Berger, Technometrics 24, 1982).
     pub fn judge(
         &self,
         margin: f64,

@@ -1,4 +1,4 @@
-//! The series of a side by name, so that each bundle is gone through once.
+//! The series of a side by name, so that each bundle is searched once.
 
 use super::SideInput;
 use crate::Validity;
@@ -18,7 +18,7 @@ pub struct IndexedRun<'a> {
     pub name: &'a str,
     pub bundle: &'a Bundle,
     series: HashMap<String, (&'a Phase, &'a Series)>,
-    /// Proofs against comparing, of single series and of more.
+    /// Proofs against comparing, for single series and for more.
     of_series: HashMap<String, Proof>,
     of_more: Vec<Proof>,
 }
@@ -34,8 +34,8 @@ impl<'a> Indexed<'a> {
         self.runs.iter().filter_map(move |run| run.find(name))
     }
 
-    /// Why a series cannot be compared with another as its equal: which side, which run, and
-    /// which of its proofs.
+    /// Why a series cannot be compared with another as its equal: the side, the run, and the failed
+    /// proof.
     pub fn unequal(&self, name: &str) -> Option<String> {
         let why = self.runs.iter().find_map(|run| Some((run.name, run.unequal(name)?)));
         why.map(|(run, why)| format!("side {}, {run}: {why}", self.label))

@@ -1,11 +1,11 @@
-//! Samples by rank, from single ones or from histograms alike.
+//! Samples by rank, from single ones or from histograms.
 
 use crate::Distribution;
 
-/// Points of a curve for each power of ten.
+/// The number of points of a curve per power of ten.
 const CURVE: f64 = 16.0;
 
-/// Distinct values, ascending, each with the samples up to it.
+/// Distinct values, ascending, each with the number of samples up to it.
 #[derive(Clone, Debug, Default)]
 pub struct Ladder {
     rungs: Vec<Rung>,
@@ -19,7 +19,7 @@ struct Rung {
 }
 
 impl Ladder {
-    /// Of samples in any order.
+    /// From samples in any order.
     pub fn of_samples(samples: &[i64]) -> Ladder {
         let mut sorted = samples.to_vec();
         sorted.sort_unstable();
@@ -32,7 +32,7 @@ impl Ladder {
         Ladder { rungs }
     }
 
-    /// Of a histogram: values are known up to their bucket.
+    /// From a histogram: values are known to the width of their bucket.
     pub fn of_distribution(distribution: &Distribution) -> Ladder {
         let mut cumulative = 0u64;
         let rungs = distribution.buckets().map(|(low, high, count)| {
@@ -45,7 +45,7 @@ impl Ladder {
     pub fn merged(all: &[&Ladder]) -> Ladder {
         let mut parts: Vec<(i64, i64, u64)> =
             all.iter().flat_map(|ladder| ladder.parts()).collect();
-        // Sorted runs one after the other, which a stable sort merges.
+        // Consecutive sorted runs, which a stable sort merges.
         parts.sort_by_key(|(low, high, _)| (*high, *low));
         let mut cumulative = 0u64;
         let rungs = parts.into_iter().map(|(low, high, count)| {
@@ -72,26 +72,26 @@ impl Ladder {
         self.rungs.last().map_or(0, |rung| rung.cumulative)
     }
 
-    /// Between which values the sample of this rank, from 1 upwards, lies.
+    /// The bounds of the sample with this rank, from 1 upwards.
     pub fn at_rank(&self, rank: u64) -> Option<(i64, i64)> {
         let place = self.rungs.partition_point(|rung| rung.cumulative < rank.max(1));
         self.rungs.get(place).map(|rung| (rung.low, rung.high))
     }
 
-    /// The value of this rank counted from the top, from 1: the upper end of its bucket.
+    /// The value at this rank from the top, from 1: the upper end of its bucket.
     pub fn from_top(&self, rank: u64) -> Option<i64> {
         let from_bottom = self.count().checked_sub(rank.max(1))? + 1;
         self.at_rank(from_bottom).map(|(_, high)| high)
     }
 
-    /// How many samples are at or below a value, to the resolution of the buckets.
+    /// The number of samples at or below a value, at the resolution of the buckets.
     pub fn at_or_below(&self, value: i64) -> u64 {
         let place = self.rungs.partition_point(|rung| rung.high <= value);
         place.checked_sub(1).map_or(0, |last| self.rungs[last].cumulative)
     }
 
-    /// Latency by the share of samples that are longer, for a plot: [`CURVE`] points for each power
-    /// of ten, and the maximum with the share of one sample.
+    /// Latency by the share of longer samples, for a plot: [`CURVE`] points per power of ten, and
+    /// the maximum with the share of one sample.
     pub fn curve(&self) -> Vec<(f64, i64)> {
         let n = self.count();
         let Some((_, max)) = self.at_rank(n).filter(|_| n > 0) else { return Vec::new() };

@@ -1,11 +1,10 @@
-//! Many tests, one rate of false alarms: Holm, "A simple sequentially rejective multiple test
+//! Many tests with one family-wise error rate: Holm, "A simple sequentially rejective multiple test
 //! procedure", Scand. J. Statist. 6 (1979).
 
 use super::series::ERROR;
 use punctual_bundle::comparison::{Difference, SeriesComparison};
 
-/// Adjusted probabilities in the order given: each is significant where it is below the rate for
-/// all together.
+/// Adjusted probabilities in the given order: each is significant if it is below the common rate.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -18,7 +17,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Adjusts all tests of a comparison and decides each figure. Returns how many tests there were.
+/// Adjusts all tests of a comparison and decides each figure. Returns the number of tests.
 pub fn settle(series: &mut [SeriesComparison]) -> u64 {
     let of_metrics = series.iter().flat_map(|s| s.metrics.iter().filter_map(|m| m.p));
     let of_tests = series.iter().flat_map(|s| s.distribution.iter().filter_map(|t| t.p));

@@ -1,36 +1,36 @@
-//! Which series of one side is compared with which of the other: by hand, by phase and name, and
-//! those of an import, whose names are another tool's, by CPU.
+//! Pairs the series of two sides: by hand, by phase and name, and those of imports, whose names are
+//! another tool's, by CPU.
 
 use super::CompareError;
 use super::index::{Indexed, full_name};
 use punctual_bundle::{Phase, Series};
 use std::collections::{HashMap, HashSet};
 
-/// Pairs that are proposed, at most.
+/// The maximum number of pairs proposed.
 const PROPOSED: usize = 64;
-/// Names that a message lists.
+/// The maximum number of names listed in a message.
 const LISTED: usize = 5;
 
-/// What was paired.
+/// The result of pairing.
 #[derive(Debug, Default)]
 pub struct Partners {
     /// `phase/series` of the first side and of the other.
     pub matched: Vec<(String, String)>,
-    /// Those of [`Partners::matched`] that only their CPU pairs.
+    /// The pairs in [`Partners::matched`] that are only paired by CPU.
     pub by_cpu: Vec<(String, String)>,
     /// Series without a partner in every run.
     pub without: Vec<String>,
-    /// The options that would pair these, where there is something to pair them with.
+    /// The options that would pair these, if any partner exists.
     pub proposal: Option<String>,
 }
 
-/// A series that a run of the side has.
+/// A series in any run of the side.
 struct Named {
     name: String,
     phase: String,
-    /// All runs of the side have it.
+    /// Whether all runs of the side have it.
     everywhere: bool,
-    /// The kind of workload, and the CPU where it was measured on a single one.
+    /// The kind of workload, and the CPU if it was measured on a single one.
     workload: String,
     cpu: Option<usize>,
 }
@@ -46,14 +46,13 @@ impl Named {
             name,
         }
     }
-    /// What is measured, and on which CPU; `None` where a run does not have it, or its CPU is not
-    /// one.
+    /// The workload and CPU; `None` if a run lacks it, or it has more than one CPU.
     fn place(&self) -> Option<(&str, usize)> {
         self.cpu.filter(|_| self.everywhere).map(|cpu| (self.workload.as_str(), cpu))
     }
 }
 
-/// The series that any run of the side has, in order.
+/// The series of any run of the side, in order.
 fn names(side: &Indexed) -> Vec<Named> {
     let (mut names, mut known) = (Vec::new(), HashSet::new());
     for run in &side.runs {
@@ -135,7 +134,6 @@ pub fn partners(
     Ok(Partners { matched, by_cpu, without, proposal })
 }
 
-/// All names in pairs.
 fn members(pairs: &[(String, String)]) -> HashSet<&str> {
     pairs.iter().flat_map(|(one, two)| [one.as_str(), two.as_str()]).collect()
 }
@@ -144,7 +142,8 @@ fn is_import(side: &Indexed) -> bool {
     side.runs.iter().all(|run| run.bundle.manifest.origin.starts_with("import"))
 }
 
-/// Of each phase with each: series of the same kind that are the only ones on their CPU.
+/// Pairs, over all combinations of phases, series of the same kind that are the only ones on their
+/// CPU.
 fn counterparts(
     of_first: &[Named],
     one: &HashSet<String>,
@@ -152,7 +151,7 @@ fn counterparts(
     two: &HashSet<String>,
 ) -> Vec<(String, String)> {
     let (places_first, places_other) = (by_place(of_first), by_place(of_other));
-    // The only series of its phase in its place.
+    // The only series of its phase at its place.
     let only = |places: &Places<'_>, of: &Named| {
         let same = of.place().and_then(|place| places.get(&place));
         same.is_some_and(|all| all.iter().filter(|other| other.phase == of.phase).count() == 1)
@@ -178,7 +177,7 @@ fn by_place(all: &[Named]) -> Places<'_> {
     places
 }
 
-/// The options that pair what is alone on both sides, in order: of one phase each.
+/// The options that pair the unpaired series of both sides in order: of one phase each.
 fn proposal(
     of_first: &[Named],
     one: &HashSet<String>,
@@ -198,7 +197,7 @@ fn proposal(
     (!options.is_empty()).then(|| options.join(" "))
 }
 
-/// Names for a message, few of them.
+/// A few names for a message.
 fn list(names: &[Named]) -> String {
     let few: Vec<&str> = names.iter().take(LISTED).map(|of| of.name.as_str()).collect();
     match names.len() {

@@ -1,10 +1,10 @@
 //! The difference of a percentile, with its interval.
 //!
-//! Each side: order statistics whose ranks are binomial limits of as many samples as there
-//! effectively are (Woodruff 1952; see [`crate::stats::dispersion`]). The difference: from both
-//! sides' limits, each with its own skewness (Zou and Donner, "Construction of confidence intervals
-//! about effect measures", Statistics in Medicine 27, 2008: MOVER). No resampling, no random
-//! number.
+//! Each side: order statistics whose ranks are binomial limits for the effective sample size
+//! (Woodruff 1952; see [`crate::stats::dispersion`]). The difference: from both sides' limits, each
+//! with its own skewness (Zou and Donner, "Construction of confidence intervals about effect
+//! measures", Statistics in Medicine 27, 2008: MOVER). It needs no resampling and no random
+//! numbers.
 
 use super::ladder::Ladder;
 use super::run::Side;
@@ -12,7 +12,7 @@ use crate::percentiles;
 use crate::stats::dispersion::{Spread, block_length, moments, spread_above};
 use crate::stats::probability::{normal, rank_at, student_upper};
 
-/// An interval; infinite where the data do not bound it.
+/// An interval; infinite if the data do not bound it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
     pub low: f64,
@@ -22,26 +22,26 @@ pub struct Interval {
 impl Interval {
     pub const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
-    /// Of logarithms: what they are logarithms of.
+    /// The interval of the values whose logarithms these are.
     pub fn exponential(self) -> Interval {
         Interval { low: self.low.exp(), high: self.high.exp() }
     }
 
-    /// Wider by the step of a clock on both sides.
+    /// Wider by the resolution of a clock on both sides.
     pub fn widened(self, step: f64) -> Interval {
         Interval { low: self.low - step, high: self.high + step }
     }
 }
 
-/// The percentile of a side and how sure it is.
+/// The percentile of a side with its uncertainty.
 #[derive(Clone, Debug)]
 pub struct Quantile<'a> {
     ladder: &'a Ladder,
-    /// The figure, as everywhere in punctual: the upper end of the bucket of its rank.
+    /// The figure, as everywhere in punctual: the upper end of the bucket at its rank.
     pub value: f64,
     /// The share of samples beyond it.
     share: f64,
-    /// How much that share spreads.
+    /// The spread of that share.
     pub spread: Spread,
 }
 
@@ -57,7 +57,7 @@ impl Quantile<'_> {
         })
     }
 
-    /// The interval that misses the true percentile with probability `error` in all.
+    /// The interval that misses the true percentile with total probability `error`.
     fn interval(&self, error: f64) -> Interval {
         // Student's t for a variance that is itself estimated, as the normal probability of the
         // same limit.
@@ -76,7 +76,7 @@ impl Quantile<'_> {
     }
 }
 
-/// An interval that covers `b − a` but for this probability of error.
+/// An interval that covers `b − a` except with this probability of error.
 pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
     let (of_a, of_b) = (a.interval(error), b.interval(error));
     let seen = b.value - a.value;
@@ -86,8 +86,8 @@ pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
     }
 }
 
-/// An interval that covers `b / a` but for this probability of error: the same of the logarithms,
-/// as order statistics stay what they are; so its ends are possible. `None` where a figure is not
+/// An interval that covers `b / a` except with this probability of error: that of the logarithms,
+/// which preserve order statistics, so its ends are possible values. `None` if a figure is not
 /// above 0.
 pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
     if a.value <= 0.0 || b.value <= 0.0 {
@@ -107,8 +107,8 @@ pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
     Some(logs.exponential())
 }
 
-/// How much the share beyond a percentile spreads, on both sides: between runs where there are
-/// several, else over the blocks of the one.
+/// The spread of the share beyond a percentile, for both sides: between runs if there are several,
+/// else over the blocks of the only one.
 pub fn spreads(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
     if a.runs.len() + b.runs.len() > 2 {
         return between_runs(a, b, percentile);
@@ -128,8 +128,8 @@ fn within_run(side: &Side, percentile: f64) -> Spread {
     }
 }
 
-/// With ties at the percentile, the bound above or below them, whichever leaves a share nearer to
-/// the wanted one: the spread of a share of nothing, or of all, is none.
+/// With ties at the percentile, the bound above or below them, whichever gives a share nearer to
+/// the intended one: a share of 0 or 1 has no spread.
 fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
     let requested = 1.0 - percentile / 100.0;
     let off = |bound: i64| (side.ladder.share_above(bound).max(1e-12) / requested).ln().abs();

@@ -1,4 +1,4 @@
-//! One side of a series: its runs, each with what was kept of it.
+//! One side of a series: its runs with their data for the comparison.
 
 use super::ladder::Ladder;
 use crate::stats::cluster::decluster;
@@ -7,16 +7,16 @@ use crate::{Distribution, percentiles};
 use punctual_bundle::{BundleError, Series};
 use punctual_core::{Nanos, Sample, SeriesData};
 
-/// Peaks are searched among this many of the longest samples, and at most a hundredth of all.
+/// The number of longest samples searched for peaks, besides at most a hundredth of all.
 const PEAKS_AMONG: usize = 1_000;
-/// Missed periods of one sample that are followed one by one.
+/// The maximum number of missed periods of one sample that are followed one by one.
 const HIDDEN_MAX: i64 = 1_000_000;
 
-/// Which of its distributions is compared.
+/// The distribution compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
     Measured,
-    /// With the samples that missed periods hid (coordinated omission).
+    /// With the samples hidden by missed periods (coordinated omission).
     Corrected,
 }
 
@@ -28,28 +28,28 @@ pub fn has_hidden(data: &SeriesData) -> bool {
 /// One run of a series.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// All its samples by rank, of the view that is compared.
+    /// All its samples by rank, of the compared view.
     pub ladder: Ladder,
-    /// The same as measured, where the view is another.
+    /// The same as measured, if the view differs.
     pub measured: Option<Ladder>,
-    /// Latencies of the view in order of time, as far as they were kept; empty where none were.
+    /// Latencies of the view in order of time, as far as kept.
     pub samples: Vec<i64>,
-    /// The longest of each burst, the longest first; every long sample by itself where bursts
-    /// cannot be known.
+    /// The longest of each burst, the longest first; every long sample if bursts cannot be
+    /// determined.
     pub peaks: Vec<i64>,
     pub max: Option<i64>,
-    /// How many samples were measured, though their distribution is not known.
+    /// The number of samples measured, if their distribution is unknown.
     pub count: u64,
-    /// The step of the clock, where it is coarse.
+    /// The resolution of the clock, if it is coarse.
     pub step: i64,
     pub lost: u64,
     pub overruns: u64,
-    /// How long it lasted, in ns.
+    /// Its duration in ns.
     pub duration: Option<i64>,
 }
 
 impl Run {
-    /// A run of these latencies (ns) in order of time.
+    /// A run with these latencies (ns) in order of time.
     pub fn of_samples(samples: Vec<i64>) -> Run {
         let ladder = Ladder::of_samples(&samples);
         Run {
@@ -112,8 +112,8 @@ impl Run {
         }
     }
 
-    /// With the samples that missed periods hid. Where the log does not show each of them, in
-    /// order, the histogram is what is known, and the order is not.
+    /// Adds the samples hidden by missed periods. If the log does not show each of them in order,
+    /// only the histogram is known.
     fn corrected(mut self, data: &SeriesData, kept: &[Sample]) -> Run {
         let Some(hidden) = Distribution::corrected(data).filter(|_| has_hidden(data)) else {
             return self;
@@ -130,14 +130,14 @@ impl Run {
         self
     }
 
-    /// Whether how its samples depend on each other can be seen.
+    /// Whether the dependence between its samples can be determined.
     pub fn shows_order(&self) -> bool {
         block_length(self.samples.len()).is_some()
     }
 }
 
-/// Each latency, and after it those that the missed periods before the next sample would have had
-/// (`core::SeriesData::miss` counts the same): `L - period`, `L - 2·period`, …
+/// Each latency, followed by those of the missed periods before the next sample (counted as in
+/// `core::SeriesData::miss`): `L - period`, `L - 2·period`, …
 fn with_hidden(kept: &[Sample], period: i64) -> Vec<i64> {
     let mut all = Vec::with_capacity(kept.len());
     for (k, sample) in kept.iter().enumerate() {
@@ -160,7 +160,7 @@ fn peaks(samples: &[i64], ladder: &Ladder) -> Vec<i64> {
     let (Some(bound), Some(max)) = (ladder.from_top(requested as u64), ladder.from_top(1)) else {
         return Vec::new();
     };
-    // Many may equal the bound: they are left out unless there is nothing above.
+    // Many may equal the bound: they are dropped unless none is above.
     let least = if max > bound { bound.saturating_add(1) } else { bound };
     let above =
         samples.iter().enumerate().filter(|(_, s)| **s >= least).map(|(k, s)| (k as u64, *s));
@@ -180,9 +180,9 @@ fn peaks_of(mut exceedances: Vec<(u64, i64)>) -> Vec<i64> {
 pub struct Side {
     /// The runs; at least one.
     pub runs: Vec<Run>,
-    /// All of them by rank, of the view that is compared.
+    /// The samples of all runs by rank, of the compared view.
     pub ladder: Ladder,
-    /// The same as measured, where the view is another.
+    /// The same as measured, if the view differs.
     pub measured: Option<Ladder>,
 }
 
@@ -196,15 +196,15 @@ impl Side {
         let measured = differs.then(|| all(|run| run.measured.as_ref().unwrap_or(&run.ladder)));
         Side { ladder: all(|run| &run.ladder), measured, runs }
     }
-    /// Samples of all runs, of the view that is compared.
+    /// The number of samples of all runs, of the compared view.
     pub fn count(&self) -> u64 {
         self.ladder.count()
     }
-    /// Samples of all runs that were measured.
+    /// The number of measured samples of all runs.
     pub fn measured_count(&self) -> u64 {
         self.measured.as_ref().unwrap_or(&self.ladder).count()
     }
-    /// The percentile as measured, where the view is another.
+    /// The percentile as measured, if the view differs.
     pub fn measured_at(&self, percentile: f64) -> Option<f64> {
         let ladder = self.measured.as_ref()?;
         let (_, value) = ladder.at_rank(percentiles::rank(percentile, ladder.count()).max(1))?;
@@ -221,7 +221,7 @@ impl Side {
             .map(|run| run.duration)
             .try_fold(0i64, |sum, d| Some(sum.saturating_add(d?)))
     }
-    /// The step of the coarsest of its clocks.
+    /// The coarsest resolution of its clocks.
     pub fn step(&self) -> i64 {
         self.runs.iter().map(|run| run.step).max().unwrap_or(0)
     }

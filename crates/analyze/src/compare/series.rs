@@ -1,4 +1,4 @@
-//! One series against its partner: every figure with its interval, the tests, and what follows.
+//! A series against its partner: every figure with its interval, the tests, and the conclusions.
 
 use super::extreme::Extremes;
 use super::gate::{Gate, Kind};
@@ -12,7 +12,7 @@ use punctual_bundle::comparison::{
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Metric;
 
-/// One minus the confidence of an interval, and the rate of false alarms of a whole comparison.
+/// One minus the confidence of an interval, and the family-wise error rate of a comparison.
 pub const ERROR: f64 = 0.05;
 /// The figures of every comparison.
 pub const METRICS: [Metric; 5] = [
@@ -22,7 +22,7 @@ pub const METRICS: [Metric; 5] = [
     Metric::Percentile(99.99),
     Metric::Max,
 ];
-/// A larger factor of data is not suggested.
+/// The maximum factor of data that is suggested.
 const MORE_DATA_MAX: f64 = 1_000.0;
 
 /// A series on both sides.
@@ -32,14 +32,14 @@ pub struct Pair {
     pub b: Side,
 }
 
-/// How the difference of one figure is known.
+/// The source of a figure's difference.
 enum Known<'a> {
     Quantiles(Quantile<'a>, Quantile<'a>),
     Extremes(Extremes<'a>),
 }
 
 impl Known<'_> {
-    /// Why nothing can come out of a test.
+    /// Why a test has no result.
     fn undecidable(&self) -> Option<&'static str> {
         match self {
             Known::Extremes(Extremes::Single(_)) => {
@@ -64,8 +64,7 @@ impl Known<'_> {
         }
         .widened(step)
     }
-    /// The interval of `b / a`, wider by a step of the clock in `b`; `None` where there is no such
-    /// factor.
+    /// The interval of `b / a`, wider by the clock's resolution in `b`; `None` if no ratio exists.
     fn ratio(&self, error: f64, step: f64) -> Option<Interval> {
         let Interval { low, high } = match self {
             Known::Quantiles(a, b) => quantile::ratio(a, b, error),
@@ -81,12 +80,12 @@ impl Pair {
         self.a.step().max(self.b.step())
     }
 
-    /// Whether the figures include the samples that missed periods hid.
+    /// Whether the figures include the samples hidden by missed periods.
     fn is_corrected(&self) -> bool {
         self.a.measured.is_some() || self.b.measured.is_some()
     }
 
-    /// How samples that depend on each other can be taken into account.
+    /// How the dependence between samples can be taken into account.
     fn basis(&self) -> Basis {
         if self.a.runs.len() + self.b.runs.len() > 2 {
             Basis::Runs
@@ -100,7 +99,7 @@ impl Pair {
         }
     }
 
-    /// The difference of a figure, or why the data do not support it.
+    /// The difference of a figure, or why the data are not sufficient.
     fn known(&self, metric: Metric) -> Result<Known<'_>, String> {
         let Metric::Percentile(percentile) = metric else {
             return Extremes::of(&self.a, &self.b)
@@ -171,7 +170,7 @@ impl Pair {
         row
     }
 
-    /// The comparison; what follows from all tests together is filled in by [`super::multiple`].
+    /// The comparison without the results over all tests, which [`super::multiple`] adds.
     pub fn compare(&self, side: usize, series: &str, partner: &str) -> SeriesComparison {
         let basis = self.basis();
         let [of_a, of_b] = spreads(&self.a, &self.b, 50.0);
@@ -190,8 +189,8 @@ impl Pair {
         }
     }
 
-    /// What becomes of a requirement on the difference: verdict, the end of the interval that
-    /// decided, the margin in ns, and why.
+    /// The outcome of a requirement on the difference: verdict, the deciding end of the interval,
+    /// the margin in ns, and the reason.
     pub fn judge(
         &self,
         gate: &Gate,
@@ -206,11 +205,12 @@ impl Pair {
             let why = format!("{why}: give several runs for each side");
             return (VerdictWord::Undecided, None, Some(margin), why);
         }
-        // A step of the clock is no evidence of being worse, and does not hide that it may be.
+        // A difference of the clock's resolution is no evidence of a regression, and does not rule
+        // one out.
         let step = self.resolution() as f64;
         let (verdict, bound, why) =
             gate.judge(margin, among, ERROR, |error| known.interval(error, step));
-        // The true interval is wider: what is not shown stays so, what is shown is no longer sure.
+        // The true interval is wider: *not shown* remains so, *shown* is no longer certain.
         let sure = self.basis() != Basis::Unknown
             || (gate.kind, verdict) == (Kind::FailIfWorse, VerdictWord::Met);
         if sure {
@@ -237,8 +237,8 @@ fn figures(side: &Side, factor: f64, basis: Basis) -> SideFigures {
     }
 }
 
-/// The least error at which the interval leaves 0 out: a test by inversion. 1 where the difference
-/// is nothing.
+/// The smallest error at which the interval excludes 0: a test by inversion. 1 without a
+/// difference.
 fn p_value(interval: impl Fn(f64) -> Interval) -> f64 {
     let holds = |error: f64| {
         let Interval { low, high } = interval(error);

@@ -39,7 +39,7 @@ fn a_shift_is_found_and_bounded() {
 #[test]
 fn runs_of_a_side_say_more_than_their_samples() {
     let mut random = Random::seeded(12);
-    // Each run has its own level: with one run per side that looks like a difference.
+    // Each run has its own level, which with one run per side looks like a difference.
     let mut run = |level: f64| exponential(&mut random, 5_000, level);
     let (a, b) = (
         vec![run(0.0), run(900.0), run(400.0), run(1_200.0)],

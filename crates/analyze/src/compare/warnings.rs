@@ -8,13 +8,13 @@ use punctual_bundle::Completeness;
 use punctual_bundle::comparison::{Basis, SeriesComparison};
 use punctual_core::{Finding, Severity};
 
-/// Blocks whose shares have a higher correlation than this depend on their neighbours: twice the
+/// The correlation of blocks' shares above which they depend on their neighbours: twice the
 /// standard error for 24 blocks.
 const CORRELATED: f64 = 0.41;
-/// Runs of one side differ in length by no more than this.
+/// The maximum ratio of lengths between runs of one side.
 const LENGTHS: f64 = 1.1;
 
-/// Of the bundles of a side.
+/// Warnings about the bundles of a side.
 pub fn of_side(side: &SideInput) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, bundle) in &side.runs {
@@ -39,7 +39,7 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
     findings
 }
 
-/// A side that was not measured as it should have been: its differences decide nothing.
+/// A side that was not measured as requested: its differences decide nothing.
 pub fn unequal(name: &str, why: &str) -> Finding {
     let message = "a side was not measured as requested: this may explain the difference, so no \
                    requirement is decided";
@@ -66,7 +66,7 @@ pub fn no_partner(
     ))
 }
 
-/// Of two series with different names.
+/// Two series with different names.
 pub fn paired_by_cpu(name: &str, partner: &str) -> Finding {
     let message = "an import names its series as its tool does: it is compared with what was \
                    measured on the same CPU";
@@ -74,7 +74,7 @@ pub fn paired_by_cpu(name: &str, partner: &str) -> Finding {
         .evidence(format!("its partner is {partner}"))
 }
 
-/// Of a series and its partner.
+/// Warnings about a series and its partner.
 pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
     let subject = &compared.series;
     let mut findings = Vec::new();

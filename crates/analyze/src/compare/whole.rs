@@ -1,9 +1,9 @@
 //! Two tests of whether both sides are the same: one of the whole distribution, one of its tail.
 //!
-//! Blocks of time, or runs where there are several, are dealt out anew to the two sides: if the
-//! sides are alike, no deal is special (Lehmann and Romano, "Testing Statistical Hypotheses",
-//! chapter 15). Inside a block samples may depend on each other as they like. Where only histograms
-//! are there, Smirnov's test and a test of shares assume independent samples, which is reported.
+//! Blocks of time, or runs if several exist, are permuted between the two sides: if the sides are
+//! alike, no permutation is special (Lehmann and Romano, "Testing Statistical Hypotheses", chapter
+//! 15). Within a block samples may depend on each other in any way. With only histograms, Smirnov's
+//! test and a test of shares assume independent samples, which is reported.
 
 use super::ladder::Ladder;
 use super::run::Side;
@@ -13,21 +13,21 @@ use crate::stats::dispersion::{block_length, inflation, moments};
 use crate::stats::probability::{kolmogorov_beyond, normal};
 use punctual_bundle::comparison::DistributionTest;
 
-/// Points at which the distribution functions are compared.
+/// The number of points at which the distribution functions are compared.
 const POINTS: u64 = 128;
 /// Percentiles of the tail, of both sides together.
 const TAIL: [f64; 3] = [99.0, 99.9, 99.99];
-/// A share of the tail is compared when this many samples of both sides are beyond.
+/// The minimum number of samples of both sides beyond a compared share of the tail.
 const BEYOND: f64 = 20.0;
 const DEALS: usize = 9_999;
-/// Deals end early when this many were as extreme as what was seen (Besag and Clifford, "Sequential
-/// Monte Carlo p-values", 1991).
+/// Permutation ends early after this many as extreme as the observed one (Besag and Clifford,
+/// "Sequential Monte Carlo p-values", 1991).
 const ENOUGH: usize = 25;
-/// The same in every run: the same bundles give the same figures.
+/// A fixed seed: the same bundles give the same figures.
 const SEED: u64 = 0x70756e637475616c;
 
-/// Where the distribution functions are compared: values, the first of them for the whole, the last
-/// `tail` for the tail.
+/// The values at which the distribution functions are compared: first those of the whole, then
+/// `tail` of the tail.
 struct Grid {
     values: Vec<i64>,
     tail: usize,
@@ -52,8 +52,8 @@ impl Grid {
     }
 }
 
-/// The tests that the data allow; empty where neither side can be cut and both are too small, and
-/// where none could reach this rate of error.
+/// The tests that the data allow; empty if neither side can be divided and both are too small, or
+/// if no test could reach this error rate.
 pub fn tests(a: &Side, b: &Side, error: f64) -> Vec<DistributionTest> {
     if a.count() == 0 || b.count() == 0 {
         return Vec::new();
@@ -72,7 +72,7 @@ pub fn tests(a: &Side, b: &Side, error: f64) -> Vec<DistributionTest> {
                 samples.chunks_exact(length).map(|b| shares_in(b, &grid)).collect()
             };
             let (a, b): (Vec<_>, Vec<_>) = (units(samples[0]), units(samples[1]));
-            // Blocks that resemble their neighbours: what was seen counts for less.
+            // Blocks that resemble their neighbours: the observation counts for less.
             let at = |point: usize| {
                 let of = |units: &[Vec<f64>]| {
                     inflation(&units.iter().map(|unit| unit[point]).collect::<Vec<f64>>())
@@ -92,9 +92,9 @@ fn shares_of(ladder: &Ladder, grid: &Grid) -> Vec<f64> {
     grid.values.iter().map(|value| ladder.at_or_below(*value) as f64 / n).collect()
 }
 
-/// The same of a few samples.
+/// The same for a few samples.
 fn shares_in(samples: &[i64], grid: &Grid) -> Vec<f64> {
-    // The tail's values lie among the body's last: both parts are sorted by themselves.
+    // The tail's values are among the body's last: both parts are sorted separately.
     let (body, tail) = grid.values.split_at(grid.body());
     let count = |values: &[i64]| {
         let mut cells = vec![0u64; values.len() + 1];
@@ -112,7 +112,6 @@ fn shares_in(samples: &[i64], grid: &Grid) -> Vec<f64> {
     [count(body), count(tail)].concat()
 }
 
-/// Deals the units out anew.
 fn deal(
     method: &str,
     a: Vec<Vec<f64>>,
@@ -158,9 +157,9 @@ fn deal(
     } else {
         (random_deals(units.len(), of_a, counted, statistics), 1.0 / (DEALS + 1) as f64)
     };
-    // Equal sides: each deal and its mirror image are the same.
+    // Sides of equal size: each permutation and its mirror image are the same.
     let least = if all <= DEALS as f64 && 2 * of_a == units.len() { 2.0 * least } else { least };
-    // A test that could not show anything is none.
+    // A test that cannot become significant is omitted.
     if least > error {
         return Vec::new();
     }
@@ -177,7 +176,7 @@ fn deal(
     tests
 }
 
-/// A hair below equality: sums in another order differ in their last digits.
+/// Slightly below equality: sums in another order differ in the last digits.
 fn as_extreme(one: f64, seen: f64) -> bool {
     one >= seen * (1.0 - 1e-9)
 }
@@ -231,8 +230,8 @@ fn combinations(n: usize, k: usize) -> f64 {
     (0..k).map(|j| (n - j) as f64 / (j + 1) as f64).product::<f64>().round()
 }
 
-/// Samples taken as independent: Smirnov's two-sample test, and the largest of the tail's
-/// differences, Bonferroni's bound over them.
+/// Samples assumed independent: Smirnov's two-sample test, and the largest of the tail's
+/// differences with Bonferroni's bound.
 fn by_histogram(a: &Side, b: &Side, grid: &Grid) -> Vec<DistributionTest> {
     let (n_a, n_b) = (a.count() as f64, b.count() as f64);
     if n_a < 1.0 || n_b < 1.0 {
@@ -270,7 +269,7 @@ pub fn superiority(a: &Side, b: &Side) -> Option<f64> {
     }
     let (mut sum, mut below) = (0.0, 0u64);
     for (value, count) in b.ladder.values() {
-        // Samples of A below this value, and those at it.
+        // The number of samples of A below this value, and of those at it.
         let up_to = a.ladder.at_or_below(value);
         let under = a.ladder.at_or_below(value.saturating_sub(1)).max(below.min(up_to));
         sum += count as f64 * (under as f64 + (up_to - under) as f64 / 2.0);

@@ -1,15 +1,15 @@
-//! What delayed a cycle: the cause that took longer in it than in a typical one, and who did that.
+//! The delay of a cycle: the cause that took longer than in a typical cycle, with its culprit.
 
 use punctual_core::cycle::{Awaited, Cycle, TaskName, WokenBy};
 use punctual_core::{MainPart, Nanos, Split};
 
-/// What delayed a cycle the most.
+/// The main delay of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
     pub part: MainPart,
-    /// How much longer it took than in a typical cycle.
+    /// The excess over a typical cycle.
     pub time: Nanos,
-    /// Who did it, where that is known.
+    /// The culprit, if known.
     pub by: Option<By>,
     /// The thread slept for a time of its own choice, or until a timeout, in this system call.
     pub own_call: Option<u32>,
@@ -19,9 +19,9 @@ pub struct Delay {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct By {
     pub tid: u32,
-    /// Its name; empty where that is not known.
+    /// Its name; empty if unknown.
     pub name: TaskName,
-    /// Events do not show it: it was seen last where the thread was to run.
+    /// Not shown by events: the task last seen on the CPU where the thread was to run.
     pub likely: bool,
 }
 
@@ -31,15 +31,15 @@ impl By {
     }
 }
 
-/// While these go on another task runs.
+/// The parts during which another task runs.
 const OTHERS: [MainPart; 4] =
     [MainPart::Preempted, MainPart::Runqueue, MainPart::NonPreemptible, MainPart::Throttled];
-/// Who ran for less than this share of the delay is not its culprit.
+/// The reciprocal of the minimum share of the delay for a culprit.
 const CULPRIT: i64 = 2;
-/// Tasks may share a delay: the one that ran the longest is named, from this share on.
+/// The same if tasks may share a delay, in which case the one that ran longest is named.
 const SHARED: i64 = 8;
 
-/// What delayed this cycle the most; `typical`: how the time of a cycle without a delay is divided.
+/// The main delay of this cycle; `typical`: the split of a cycle without a delay.
 pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
     let split = cycle.split();
     let longer = |part: &&MainPart| split.of(**part) - typical.of(**part);

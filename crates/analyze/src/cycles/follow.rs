@@ -1,42 +1,42 @@
-//! The cycles of a thread one after the other, once it is known which wait they begin with.
+//! The consecutive cycles of a thread, once the wait that begins them is known.
 
 use super::{Inferred, Site};
 use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind};
 use punctual_core::{ClockNs, MonotonicNs, Nanos, Unfinished};
 use std::collections::VecDeque;
 
-/// A cycle, and what came before it.
+/// A cycle with its relation to the previous ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Measured {
     /// From its release to its end.
     pub cycle: Cycle,
-    /// When it was due, if that is known, or if its return is its beginning anyhow: where others
-    /// release the cycles.
+    /// Whether its due time is known, or its return is its start anyway, as others release the
+    /// cycles.
     pub begins: Begins,
-    /// From the release before to its own; `None` for the first, and where one of the two is not
-    /// known.
+    /// The time from the previous release to its own; `None` for the first cycle, and if one of the
+    /// two is unknown.
     pub period: Option<Nanos>,
-    /// Releases between the two that had no cycle of their own.
+    /// Releases between the two without a cycle.
     pub skipped: u64,
-    /// Its release is the first that passed while some cycle before it ran.
+    /// Its release is the first that passed while a previous cycle ran.
     pub overrun: bool,
 }
 
-/// A cycle that has not ended.
+/// An unfinished cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotEnded {
     pub release: MonotonicNs,
-    /// When its waiting call returned; `None`: it has not.
+    /// When its waiting call returned; `None`: not yet.
     pub returned: Option<MonotonicNs>,
-    /// Until when it was seen.
+    /// The end of observation.
     pub now: MonotonicNs,
-    /// Releases that passed since its own, where they come at equal distances.
+    /// Releases that passed since its own, if they are periodic.
     pub passed: u64,
 }
 
 impl NotEnded {
-    /// Its lower bound in a series. How much of it is execution is not known, nor when the next one
-    /// begins.
+    /// Its lower bound in a series. Neither its execution time nor the start of the next cycle is
+    /// known.
     pub fn of_series(&self, kind: SeriesKind) -> Unfinished {
         let (due, passed) = (ClockNs(self.release.ns()), self.passed);
         let lasted = Nanos((self.now - self.release).ns().max(0));
@@ -54,17 +54,17 @@ impl NotEnded {
     }
 }
 
-/// What is known of the beginning of a cycle.
+/// The known start of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begins {
     Released,
-    /// Nobody saw who woke it: it had begun when its wait returned.
+    /// Its waker was not seen: it began no later than its wait returned.
     Returned,
-    /// A timer released it, and nobody saw when.
+    /// A timer released it at an unseen instant.
     Unknown,
 }
 
-/// Makes cycles of the records of one thread.
+/// Combines the records of one thread into cycles.
 #[derive(Clone, Debug)]
 pub struct Follower {
     site: Site,
@@ -72,13 +72,13 @@ pub struct Follower {
     period: Option<Nanos>,
     pending: Option<Cycle>,
     last: Option<MonotonicNs>,
-    /// Cycles since then whose releases are not known.
+    /// Later cycles of unknown release.
     unknown: u64,
     runs: Runs,
 }
 
 impl Follower {
-    /// Of cycles that are what was inferred.
+    /// A follower for the inferred cycles.
     pub fn new(inferred: &Inferred) -> Follower {
         Follower {
             site: inferred.site,
@@ -91,7 +91,7 @@ impl Follower {
         }
     }
 
-    /// Takes the next record; a cycle, once the next one begins. Waits that are none of the cycle's
+    /// Takes the next record; returns a cycle once the next one begins. Waits that begin no cycle
     /// become part of it.
     pub fn push(&mut self, record: Cycle) -> Option<Measured> {
         if !self.site.has(record.call) {
@@ -102,16 +102,16 @@ impl Follower {
         Some(self.follow(ended))
     }
 
-    /// The last cycle before records are missing: of the next one it is not known how many
-    /// releases were before it.
+    /// Returns the last cycle before a gap in the records: the number of releases before the next
+    /// one is unknown.
     pub fn break_off(&mut self) -> Option<Measured> {
         let last = self.finish();
         self.last = None;
         last
     }
 
-    /// The cycle that has not ended, by what the thread is in at `now`. A wait that is none of the
-    /// cycle's belongs to the one before it, if that is the last that was seen.
+    /// The unfinished cycle at `now`, by the thread's open call. A wait that begins no cycle
+    /// belongs to the previous cycle, if that was the last one seen.
     pub fn not_ended(&self, open: &OpenCycle, now: MonotonicNs) -> Option<NotEnded> {
         let (release, returned) = match self.site.has(open.call) {
             true => (open.release?, open.returned),
@@ -124,21 +124,21 @@ impl Follower {
         Some(self.until(NotEnded { release, returned, now, passed: 0 }, now))
     }
 
-    /// The same cycle, seen until `now`.
+    /// The same cycle, observed until `now`.
     pub fn until(&self, cycle: NotEnded, now: MonotonicNs) -> NotEnded {
         let period = self.period.filter(|period| period.ns() > 0);
         let passed = period.map_or(0, |period| (now - cycle.release).ns().max(0) / period.ns());
         NotEnded { now, passed: passed as u64, ..cycle }
     }
 
-    /// The cycle that was due next, where the period shows when, and more than that has passed.
+    /// The next due cycle, if the period determines it and has passed.
     pub fn due(&self, now: MonotonicNs) -> Option<NotEnded> {
         let release = self.pending?.release + self.period?;
         let due = self.until(NotEnded { release, returned: None, now, passed: 0 }, now);
         (due.passed > 0).then_some(due)
     }
 
-    /// The last cycle: nothing comes after it.
+    /// Returns the last cycle.
     pub fn finish(&mut self) -> Option<Measured> {
         let last = self.pending.take()?;
         Some(self.follow(last))
@@ -159,7 +159,7 @@ impl Follower {
         let between = std::mem::take(&mut self.unknown);
         self.last = Some(cycle.release);
         let skipped = match (distance, self.period) {
-            // Those between had cycles.
+            // The releases between them had cycles.
             (Some(distance), Some(period)) => skipped(distance, period).saturating_sub(between),
             _ => 0,
         };
@@ -168,11 +168,11 @@ impl Follower {
     }
 }
 
-/// Cycles that ran while a release passed which is still to come, at most: a thread that is
-/// overloaded all the time falls behind by more and more.
+/// The maximum number of cycles kept that ran during a release still to come: a permanently
+/// overloaded thread falls behind without limit.
 const BEHIND: usize = 4_096;
 
-/// When cycles ran, in the order of time: those within which a later release may lie.
+/// The cycles' run times in order of time: those that may contain a later release.
 #[derive(Clone, Default, Debug)]
 struct Runs {
     all: VecDeque<Run>,
@@ -183,14 +183,14 @@ struct Runs {
 struct Run {
     from: MonotonicNs,
     to: MonotonicNs,
-    /// It is known to have gone on too long.
+    /// It is known to have run too long.
     overran: bool,
 }
 
 impl Runs {
-    /// Whether the release of this cycle passed while one before ran, as the first of those that
-    /// did. What passed while that one was not there yet was late already. From now on it is one of
-    /// those before.
+    /// Whether the release of this cycle passed during a previous one, as the first such release. A
+    /// release that passed before the start of that cycle was late already. Adds the cycle to the
+    /// previous ones.
     fn passed_in(&mut self, cycle: &Cycle, is_release_known: bool) -> bool {
         let first = !std::mem::replace(&mut self.any, true);
         let passed = is_release_known && cycle.entered > cycle.release;
@@ -209,8 +209,8 @@ impl Runs {
     }
 }
 
-/// Releases at equal distances that passed within this one: none where it is no multiple, because
-/// the thread began anew.
+/// The periodic releases that passed within this one: 0 if the distance is no multiple, as the
+/// thread restarted.
 pub fn skipped(distance: Nanos, period: Nanos) -> u64 {
     if period.ns() <= 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! Which wait ends the cycles of a thread, from its first waits.
+//! Infers from a thread's first waits which wait ends its cycles.
 
 use super::{CallNames, Site, kind_of};
 use punctual_core::cycle::{Cycle, CycleKind};
@@ -6,47 +6,47 @@ use punctual_core::{MainPart, Nanos};
 use std::collections::BTreeMap;
 
 pub const LEAST: usize = 10;
-/// From this share of fitting releases on a timer's cycles are taken for what they look like.
+/// The minimum share of fitting releases for a timer's cycles.
 const SURE: f64 = 0.8;
-/// Intervals fit where they are this near to a multiple of the period: a share of it, and an amount
-/// for short ones.
+/// The maximum distance of a fitting interval from a multiple of the period: a share of it, and an
+/// amount for short ones.
 const NEAR: f64 = 0.02;
 const NEAR_LEAST: f64 = 1_000.0;
 
-/// What a thread's cycles are.
+/// The inferred cycles of a thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Inferred {
     pub kind: CycleKind,
     /// The wait that they begin with.
     pub site: Site,
-    /// The distance of releases, where it is the same.
+    /// The distance of releases, if constant.
     pub period: Option<Nanos>,
-    /// The share of releases that fit, from 0 to 1.
+    /// The share of fitting releases, 0 to 1.
     pub confidence: f64,
-    /// How many cycles that is of.
+    /// The number of cycles examined.
     pub cycles: usize,
 }
 
-/// What the user says of it.
+/// The user's constraint.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Constraint {
-    /// Cycles of this kind alone.
+    /// Only cycles of this kind.
     pub kind: Option<CycleKind>,
 }
 
-/// A wait that occurred, for who wants to know why none was taken.
+/// An observed wait, to explain why none was chosen.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Candidate {
-    /// The wait, and what released it.
+    /// The wait with its release.
     pub inferred: Inferred,
-    /// How long the thread was in it, altogether.
+    /// The total time of the thread in it.
     pub asleep: Nanos,
-    /// Whether it is for a lock, which is no cycle's.
+    /// Whether it is for a lock, which never begins a cycle.
     pub lock: bool,
 }
 
-/// What the cycles of a thread are by its first waits, in the order of time; each of them is a
-/// cycle here. An error names what was seen instead, the wait in which it slept the longest first.
+/// Infers a thread's cycles from its first waits in order of time, each given as a cycle. The error
+/// lists the observed waits, the one with the longest sleep first.
 pub fn infer(
     waits: &[Cycle],
     constraint: Constraint,
@@ -86,7 +86,7 @@ pub fn infer(
     }
 }
 
-/// So many times longer a thread must wait for events than for its timer to be one of events.
+/// The minimum ratio of a thread's waits for events to those for its timer, for cycles of events.
 const MOSTLY: f64 = 4.0;
 
 fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
@@ -96,7 +96,7 @@ fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
     let lock = cycles.iter().any(|cycle| cycle.wait_is == MainPart::Lock);
     let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
     let (period, fitting) = match kind {
-        // Its duration is what is always the same.
+        // Its duration is constant.
         CycleKind::Relative => {
             let spans: Vec<i64> =
                 cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
@@ -112,9 +112,9 @@ fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
     }
 }
 
-/// Some sleep for a time, and pass the instant at which that ends (time.sleep of Python); others
-/// compute how long it is to an instant, and sleep for that (Java). What is equal shows which: the
-/// sleeps, or the distances of releases.
+/// Some programs sleep for a time and miss the instant at which it ends (time.sleep of Python);
+/// others compute the time until an instant and sleep for that (Java). The constant quantity shows
+/// which: the sleeps, or the distances of releases.
 fn truly(kind: CycleKind, cycles: &[&Cycle]) -> CycleKind {
     let sleeps = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns());
     let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();

@@ -1,6 +1,6 @@
-//! What the cycles of a thread show that a real-time program does better otherwise.
+//! Advice from the cycles of a thread on what a real-time program should do differently.
 //!
-//! [`RULES`] has every rule. Each speaks where what was seen supports it, and says of how many
+//! [`RULES`] lists the rules. Each reports only what the observations support, and in how many
 //! cycles.
 
 mod files;
@@ -15,32 +15,32 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::{Bytes, CpuSet, Fact, Finding, Nanos, Policy, Severity};
 use std::collections::BTreeMap;
 
-/// Everything that is known of a thread.
+/// All observations of a thread.
 pub struct Subject<'a> {
     pub kind: CycleKind,
     pub seen: &'a Seen,
     pub facts: &'a ThreadFacts,
     pub host: &'a HostFacts,
-    /// Who ran while it was ready, of the same or a higher priority, and for how long, the longest
-    /// first.
+    /// The tasks of the same or a higher priority that ran while it was ready, with their times,
+    /// the longest first.
     pub culprits: &'a [(String, Nanos)],
 }
 
 /// The settings of a thread.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThreadFacts {
-    /// As the kernel reports it while it runs.
+    /// The policy reported by the kernel during the run.
     pub policy: Fact<Policy>,
     pub affinity: CpuSet,
-    /// How much later its timers may expire (/proc/PID/timerslack_ns).
+    /// The maximum delay of its timers (/proc/PID/timerslack_ns).
     pub timer_slack: Fact<Nanos>,
     /// The memory of its process.
     pub memory: Fact<Memory>,
     /// Its timerfd expires at times of CLOCK_REALTIME.
     pub realtime_timerfd: bool,
-    /// What shows that it asks for its cycles.
+    /// Evidence that it asks for its cycles.
     pub asks: Asks,
-    /// What it writes into, by descriptor: the target of its link in /proc.
+    /// Its output files, by descriptor: the target of the link in /proc.
     pub files: BTreeMap<u32, String>,
     /// The system call that its cycles begin with; empty: not known.
     pub waits_in: String,
@@ -48,7 +48,7 @@ pub struct ThreadFacts {
     pub runtime: Option<String>,
     /// Why the kernel refuses a real-time policy to it, where it does.
     pub refused: Option<String>,
-    /// Kernel threads that ended its waits and have a lower priority, by id: their scheduling.
+    /// Kernel threads of lower priority that ended its waits, by id: their scheduling.
     pub lower: BTreeMap<u32, String>,
 }
 
@@ -56,26 +56,26 @@ pub struct ThreadFacts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
     pub mapped: Bytes,
-    /// What of it is locked.
+    /// The locked part.
     pub locked: Bytes,
 }
 
 impl Memory {
-    /// Whether it was locked as a whole: what is left are mappings that cannot be.
+    /// Whether it was locked as a whole: the rest are mappings that cannot be locked.
     pub fn is_locked(&self) -> bool {
         self.locked.get() >= self.mapped.get() / 2
     }
 }
 
-/// What of the system every thread is subject to.
+/// System settings that every thread is subject to.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HostFacts {
     pub coarse_timers: Option<Violation>,
-    /// Real-time threads may use this share of a CPU, and no more.
+    /// The limit on real-time threads' share of a CPU.
     pub limit: Option<(f64, Violation)>,
 }
 
-/// What a rule of `punctual check` found.
+/// A result of a rule of `punctual check`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     pub message: String,
@@ -83,20 +83,20 @@ pub struct Violation {
     pub remedy: Option<String>,
 }
 
-/// What is looked for in the cycles of a program, and what to do about it.
+/// A rule on the cycles of a program, with its remedy.
 pub struct Rule {
     /// Its name, in kebab case; never changed once released.
     pub id: &'static str,
-    /// How much it weighs, unless it is rare.
+    /// The severity, unless the finding is rare.
     pub severity: Severity,
     pub title: &'static str,
-    /// What it finds of this thread.
+    /// Evaluates the rule for this thread.
     pub evaluate: fn(&Subject<'_>) -> Option<Violation>,
-    /// Of how many cycles; `None` where it is about none.
+    /// The number of cycles concerned; `None` if the rule is not about cycles.
     pub cycles: Option<fn(&Subject<'_>) -> u64>,
 }
 
-/// Below this share of the cycles a finding is advice.
+/// Findings in a smaller share of the cycles are only advice.
 const RARE: f64 = 0.01;
 
 /// All findings about a thread.
@@ -115,20 +115,20 @@ pub fn lint(name: &str, thread: &Subject<'_>) -> Vec<Finding> {
     if thread.seen.cycles == 0 { Vec::new() } else { RULES.iter().filter_map(finding).collect() }
 }
 
-/// What shows that a thread itself asks for its cycles.
+/// Evidence that a thread itself asks for its cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Asks {
-    /// It waits in a call for a timer or a sleep: not for an event with a timeout, as the helpers
-    /// of runtimes do.
+    /// It waits in a call for a timer or a sleep, not for an event with a timeout as helpers of
+    /// runtimes do.
     pub for_timer: bool,
-    /// It is the first of its process.
+    /// It is the first thread of its process.
     pub first: bool,
 }
 
 /// Whether a thread is meant to be a real-time one: by its policy, by the deadline that the user
-/// gave, or because it asks for a timer that releases its cycles at equal distances. One that
-/// sleeps for a time may be a helper: it counts where it is the first thread of its process, and no
-/// other one of the program is a real-time one.
+/// gave, or as it asks for a timer that releases its cycles at equal distances. A thread that
+/// sleeps for a time may be a helper: it counts only if it is the first of its process and no other
+/// thread of the program is a real-time one.
 pub fn is_meant_real_time(
     kind: CycleKind,
     policy: Option<Policy>,

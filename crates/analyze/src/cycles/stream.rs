@@ -1,9 +1,9 @@
-//! The cycles of threads from a stream of kernel events, whoever recorded it: what the programs of
-//! `record::attach` measure in the kernel, where none can run there or none did.
+//! The cycles of threads from a stream of kernel events of any recorder: the equivalent of the BPF
+//! programs of `record::attach` for systems on which none can run or none did.
 //!
-//! A thread's life is cut at its waiting system calls, or where calls are not recorded, at its
-//! sleeps. When a cycle was due, began and ended is the same as there. What its time went to is
-//! known as far as events show it ([`Shown`]), and unknown otherwise. Events come in the order of
+//! The activity of a thread is divided at its waiting system calls or, without a record of calls,
+//! at its sleeps. The due time, start and end of a cycle are defined as there. Its time is
+//! attributed as far as events show it ([`Shown`]), and unknown otherwise. Events come in order of
 //! time; memory grows with threads and CPUs, up to a bound.
 
 mod calls;
@@ -28,32 +28,32 @@ use punctual_core::{Event, EventKind, MainPart, MonotonicNs};
 use std::collections::HashMap;
 use thread::{Phase, Readiness, Release, State, Thread, Waker};
 
-/// Timers of which it is known when they expire: far more than are started at once.
+/// The maximum number of timers with known expiry: far more than are ever started at once.
 const TIMERS: usize = 1 << 16;
-/// Threads and CPUs that are followed.
+/// The maximum number of threads and CPUs followed.
 const THREADS: usize = 1 << 14;
 const CPUS: u16 = 4_096;
-/// Threads that wait for one CPU.
+/// The maximum number of threads waiting for one CPU.
 const WAITING: usize = 64;
-/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+/// The kernel's priorities from here on are those of tasks without a real-time policy.
 const NORMAL: i16 = 100;
 
-/// What a stream has shown.
+/// A result of a stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(clippy::large_enum_variant)] // nearly all are cycles, handed on one by one
 pub enum Found {
     Cycle(Cycle),
-    /// Where a thread was in its cycle, before that ends.
+    /// The position of a thread in its cycle, before that ends.
     Moment(Moment),
-    /// A thread that polls lost its CPU for a while.
+    /// A polling thread lost its CPU for a while.
     Gap(Gap),
-    /// How long a thread that has ended was in each state.
+    /// The time that an ended thread spent in each state.
     Times(u32, ThreadTimes),
-    /// Events are missing: cycles may be, too.
+    /// Events, and possibly cycles, are missing.
     Lost,
 }
 
-/// Cycles from events in the order of time.
+/// Cycles from events in order of time.
 pub struct Stream {
     calls: Calls,
     shown: Shown,
@@ -62,16 +62,16 @@ pub struct Stream {
     cpus: HashMap<u16, Cpu>,
     threads: HashMap<u32, Thread>,
     selections: HashMap<u32, Option<(WaitingCall, bool)>>,
-    /// When the timers that were started expire.
+    /// The expiry of started timers.
     timers: HashMap<u64, MonotonicNs>,
-    /// The threads that timers released.
+    /// The threads released by timers.
     owners: HashMap<u64, u32>,
     untracked: u64,
 }
 
 impl Stream {
-    /// Nothing read yet. `gaps` are those of a recording that is there as a whole: recorders report
-    /// a loss after events of other CPUs within it.
+    /// An empty stream. `gaps` are those of a complete recording: recorders report a loss only
+    /// after events of other CPUs within it.
     pub fn new(calls: Calls, shown: Shown, gaps: Gaps) -> Stream {
         Stream {
             calls,
@@ -87,22 +87,22 @@ impl Stream {
         }
     }
 
-    /// From now on a cycle of this thread ends where it waits in this call; with `true` in this
-    /// very file or at this address. With `None` it has no cycles any more.
+    /// From now on a cycle of this thread ends at its wait in this call; with `true` only for the
+    /// same file or address. `None` ends its cycles.
     pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
         self.selections.insert(tid, call);
     }
 
-    /// Events of more threads or CPUs than are followed.
+    /// The number of events of threads or CPUs beyond the limit.
     pub fn untracked(&self) -> u64 {
         self.untracked
     }
 
-    /// The wait of a thread, or the cycle after it, at the last event, unless events are missing
+    /// The wait of a thread, or the cycle after it, at the last event; `None` if events are missing
     /// since its wait began.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         let thread = self.threads.get(&tid)?;
-        // Its own timer is among those that were started in the call; interrupts start others.
+        // Its own timer is among those started in the call; interrupts start others.
         let sleeps = thread.call.is_some_and(|(call, _)| self.calls.is_sleep(call));
         let due = thread.started.iter().map(|(_, due)| *due).max();
         let again = thread.call.filter(|(call, _)| self.ends_cycle(tid, *call));
@@ -112,7 +112,7 @@ impl Stream {
         is_whole.then_some(open)
     }
 
-    /// The priority of a thread as its last events show it, as the kernel's `prio`.
+    /// The priority of a thread by its last events, as the kernel's `prio`.
     pub fn priority(&self, tid: u32) -> Option<i16> {
         self.threads.get(&tid)?.prio
     }
@@ -181,20 +181,20 @@ impl Stream {
                 thread.faulted = true;
                 thread.cycle.faults = thread.cycle.faults.saturating_add(1);
             }),
-            // A fault reads, and writes to reclaim memory alone: else it is over, and what follows
-            // waits for the disk.
+            // A fault only reads, except for writes to reclaim memory: another write shows that it
+            // is over, and what follows is I/O.
             EventKind::BlockIssue { write: true, .. } => {
                 self.with(tid, |thread| thread.faulted &= thread.reclaims);
             }
             EventKind::ReclaimBegin { .. } => self.reclaims(event, true),
             EventKind::ReclaimEnd { .. } => self.reclaims(event, false),
-            // The kernel has woken before whom a signal lets go on.
+            // The kernel has already woken the task that a signal continues.
             EventKind::Signal { task, signal } => {
                 let by = Some(tid).filter(|by| *by != 0 && signal::STOP.contains(&signal));
                 self.with(task.0, |thread| thread.stopped_by = by);
             }
             EventKind::Exit => {
-                // Its id may be another thread's from now on.
+                // Another thread may reuse its id.
                 let known = self.threads.get(&tid).map(|thread| thread.times(at));
                 known.iter().for_each(|times| take(Found::Times(tid, *times)));
                 let known = known.is_some();
@@ -223,7 +223,7 @@ impl Stream {
         self.cpus.entry(number).or_default()
     }
 
-    /// An interrupt or a softirq is over: the thread that it interrupted may be one that polls.
+    /// An interrupt or a softirq is over: the interrupted thread may be a polling one.
     fn is_served(
         &mut self,
         event: &Event,
@@ -237,7 +237,7 @@ impl Stream {
         }
     }
 
-    /// How long the threads that live were in each state.
+    /// The time that the living threads spent in each state.
     pub fn times(&self) -> Vec<(u32, ThreadTimes)> {
         let all = self.threads.iter().filter(|(tid, _)| **tid != 0);
         all.map(|(tid, thread)| (*tid, thread.times(self.now))).collect()
@@ -255,7 +255,7 @@ impl Stream {
         self.owners.retain(|_, owner| *owner != tid);
     }
 
-    /// What lies between is not known.
+    /// Handles a gap: the time within it is unknown.
     fn lost(&mut self, take: &mut dyn FnMut(Found)) {
         self.threads.clear();
         self.cpus.clear();
@@ -275,8 +275,8 @@ impl Stream {
         }
     }
 
-    /// Whether the task that the last switch of its CPU left is seen to do this: it does so inside
-    /// of that switch.
+    /// Whether an event is from the task that the CPU's last switch left, and so within that
+    /// switch.
     fn is_inside_switch(&self, event: &Event) -> bool {
         let cpu = self.cpus.get(&event.cpu);
         cpu.is_some_and(|cpu| cpu.leaving == Some(event.tid.0)) && may_be_in_switch(&event.what)
@@ -292,8 +292,8 @@ impl Stream {
         }
     }
 
-    /// A CPU runs one task from switch to switch: where an event shows another one, a switch was
-    /// not recorded.
+    /// A CPU runs one task from switch to switch: an event of another task shows an unrecorded
+    /// switch.
     fn is_seen(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
         let Event { at, cpu: number, tid: seen, .. } = *event;
         let limited = self.shown.some_threads;
@@ -344,7 +344,7 @@ impl Stream {
             self.timers.clear();
         }
         self.timers.insert(timer, expires);
-        // A handler starts some, whomever it has interrupted.
+        // A handler starts some, in any interrupted task.
         let served = self.cpus.get(&event.cpu).is_some_and(Cpu::serves);
         let calls = self.shown.calls;
         if !served && !calls {
@@ -482,7 +482,7 @@ impl Stream {
         }
     }
 
-    /// The task of the event gives its CPU away.
+    /// The task of the event gives up its CPU.
     fn leaves(
         &mut self,
         event: &Event,
@@ -508,7 +508,7 @@ impl Stream {
                 return thread.is_preempted(at, Readiness::Held, by);
             }
             TaskState::Preempted | TaskState::Yielded => {
-                // In a call it may give it away.
+                // Within a call it may give it up.
                 if state == TaskState::Preempted || thread.call.is_none() {
                     thread.is_taken(at);
                 }
@@ -529,7 +529,7 @@ impl Stream {
             _ if thread.reclaims => MainPart::Reclaim,
             (_, Some((call, _))) => self.calls.part_of_sleep(call, state),
             (TaskState::Blocked, None) if thread.faulted => MainPart::PageFault,
-            // On its way to user mode the freezer of its control group lets it sleep so.
+            // The freezer of its control group suspends it so on its way to user mode.
             (TaskState::Sleeping, None)
                 if self.shown.calls && thread.has_called && !thread.faulted =>
             {
@@ -545,7 +545,7 @@ impl Stream {
             wait.filter(|(call, _)| state == TaskState::Sleeping && self.ends_cycle(tid, *call));
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         match ends {
-            // Woken, it waits on in the same call: that was no release.
+            // After a wake-up it continues to wait in the same call: it was not a release.
             Some(_) if thread.phase == Phase::Woken => thread.phase = Phase::Waiting,
             Some((call, entered)) => {
                 let ended = thread.next_cycle(call, entered, within);
@@ -558,7 +558,7 @@ impl Stream {
         self.with(tid, |thread| thread.sleeps(at, within, blocked));
     }
 
-    /// A cycle has ended. Around events that are missing there is none.
+    /// Reports an ended cycle, except around missing events.
     fn ended(&self, cycle: Option<Cycle>, take: &mut dyn FnMut(Found)) {
         let Some(cycle) = cycle else { return };
         let gap = self.gaps.within(Scope::AnyCpu, cycle.entered.min(cycle.release), cycle.again);
@@ -598,12 +598,12 @@ impl Stream {
         if thread.phase == Phase::Woken {
             thread.returns(at);
         }
-        // What it starts from now on is for its next sleep.
+        // Timers that it starts from now on are for its next sleep.
         thread.started.clear();
         (thread.faulted, thread.early) = (false, None);
     }
 
-    /// Who wakes somebody with this event, for which timer.
+    /// The waker of this event, with the timer.
     fn release(&self, event: &Event, thread: &Thread) -> Release {
         let (at, tid) = (event.at, event.tid.0);
         let cpu = self.cpus.get(&event.cpu);
@@ -616,7 +616,7 @@ impl Stream {
             }
             (None, Some(cpu)) if cpu.serves_interrupt() => WokenBy::Irq,
             (None, Some(cpu)) if cpu.serves_softirq() => WokenBy::Softirq,
-            // The idle task wakes nobody: it was interrupted.
+            // The idle task wakes no thread: it was interrupted.
             _ if tid == 0 => WokenBy::Irq,
             _ if all => WokenBy::Task,
             _ => WokenBy::Unknown,
@@ -626,7 +626,7 @@ impl Stream {
         Release { due, woken: at, waker: Waker { by, tid }, timer }
     }
 
-    /// A thread is woken, or put on a runqueue.
+    /// A thread is woken, or enqueued.
     fn wakes(&mut self, event: &Event, task: u32, (target, prio): (u16, i16), enqueued: bool) {
         let at = event.at;
         let Some(thread) = self.threads.get(&task) else { return };
@@ -691,7 +691,7 @@ impl Stream {
         }
     }
 
-    /// A ready thread is put on another CPU, which keeps it from now on.
+    /// A ready thread is moved to another CPU, which delays it from now on.
     fn moves_to(&mut self, at: MonotonicNs, task: u32, to: u16) {
         let interrupts = self.shown.interrupts;
         let Stream { cpus, threads, .. } = self;
@@ -749,7 +749,7 @@ impl Stream {
     }
 }
 
-/// It waits for this CPU. Where too many do, what it waits for is not known.
+/// It waits for this CPU. Beyond the limit of waiters, the reason is unknown.
 fn takes_place(cpu: &mut Cpu, thread: &mut Thread, tid: u32) {
     if cpu.waiting.contains(&tid) {
         return;

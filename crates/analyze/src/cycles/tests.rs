@@ -15,8 +15,7 @@ fn names() -> CallNames {
     names.into_iter().map(|(number, name)| (number, name.to_owned())).collect()
 }
 
-/// A cycle that was released at `release`, whose wait was entered at `entered`, and that took
-/// `took`.
+/// A cycle released at `release` after a wait entered at `entered`, which took `took`.
 pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -> Cycle {
     let (mut wake, mut run) = (Split::default(), Split::default());
     let begin = release.max(entered);
@@ -58,7 +57,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
     }
 }
 
-/// A thread that does this in each cycle: what it waits in, and what it does then.
+/// A thread with these cycles: the call it waits in, and its work.
 fn thread(period: i64, works: &[i64]) -> Vec<Cycle> {
     let mut at = 0;
     let mut next = period;
@@ -67,7 +66,7 @@ fn thread(period: i64, works: &[i64]) -> Vec<Cycle> {
         let one = cycle((SLEEP, 1), WokenBy::Sleep, at, next, *took);
         at = one.again.ns();
         next += period;
-        // As cyclictest does: releases that have passed are left out.
+        // As in cyclictest: releases that have passed are skipped.
         while next < at {
             next += period;
         }
@@ -130,7 +129,7 @@ fn follow(cycles: &[Cycle], inferred: &Inferred) -> Vec<Measured> {
     all
 }
 
-/// 12 ms of work in a period of 5 ms, and then what was due meanwhile, as an audio driver does.
+/// 12 ms of work in a period of 5 ms, then the releases due meanwhile, as in an audio driver.
 #[test]
 fn what_was_due_already_follows_an_overrun_and_is_none() {
     const PERIOD: i64 = 5_000_000;
@@ -147,7 +146,7 @@ fn what_was_due_already_follows_an_overrun_and_is_none() {
     assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0);
 }
 
-/// The same where the cycle that takes long comes late, as on a busy machine.
+/// The same with a late start of the long cycle, as on a busy machine.
 #[test]
 fn a_late_cycle_that_takes_long_is_one_overrun_however_late_it_was() {
     const PERIOD: i64 = 5_000_000;
@@ -166,7 +165,7 @@ fn a_late_cycle_that_takes_long_is_one_overrun_however_late_it_was() {
         assert_eq!((overruns, all.len()), (6, 699), "{late} ns late");
         assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0);
     }
-    // One that was not there yet while releases passed, and then takes no time.
+    // One that was late itself while releases passed, and then takes no time.
     let mut cycles = thread(PERIOD, &[10_000; 30]);
     cycles[9].returned = cycles[9].returned + Nanos(2 * PERIOD);
     cycles[9].again = cycles[9].again + Nanos(2 * PERIOD);
@@ -182,7 +181,7 @@ fn a_late_cycle_that_takes_long_is_one_overrun_however_late_it_was() {
 fn a_release_that_nobody_saw_is_not_known() {
     let mut cycles = thread(1_000_000, &[40_000; 50]);
     let found = inferred(&cycles);
-    // The wait returned late, by how much is not known.
+    // The wait returned late by an unknown time.
     let unseen = &mut cycles[20];
     (unseen.by, unseen.release) = (WokenBy::Unseen, unseen.returned);
     let all = follow(&cycles, &found);
@@ -190,7 +189,7 @@ fn a_release_that_nobody_saw_is_not_known() {
     assert_eq!(unknown, [20]);
     assert_eq!((all[20].period, all[21].period), (None, None));
     assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 0, "it had a cycle");
-    // Of events nobody asks for, the return is the beginning.
+    // For events without a request, the return is the start.
     let event = Inferred { kind: CycleKind::Event, period: None, ..found };
     assert_eq!(follow(&cycles, &event)[20].begins, Begins::Returned);
 }
@@ -253,8 +252,8 @@ fn the_wish_decides() {
 }
 
 proptest! {
-    /// What a thread waits for within its cycles is merged, and nothing is lost: each cycle's parts
-    /// are its response time, and the cycles with the waits for their releases fill the time.
+    /// Waits of a thread within its cycles are merged without loss: the parts of each cycle add up
+    /// to its response time, and the cycles with the waits for their releases fill the time.
     #[test]
     fn merged_cycles_add_up(
         works in proptest::collection::vec(
@@ -277,7 +276,7 @@ proptest! {
             }
             next += 1_000_000;
         }
-        // Long waits within cycles that hardly sleep would make it a thread that waits for events.
+        // Long waits within cycles that hardly sleep would suggest a thread that waits for events.
         let timed = Constraint { kind: Some(CycleKind::Absolute) };
         let found = infer(&records, timed, &names()).expect("it sleeps until fixed times");
         let mut follower = Follower::new(&found);
@@ -423,13 +422,13 @@ fn a_cycle_that_has_not_ended_has_a_lower_bound_in_each_series() {
     let until = Some(release + Nanos(9_000));
     let again = follower.not_ended(&OpenCycle { until, ..open }, now).expect("it may be open");
     assert_eq!(again.of_series(SeriesKind::Response).at_least, Nanos(9_000));
-    // Another wait than that of its cycles is within the last one, if nothing came between.
+    // A wait that begins no cycle is within the last one, if nothing came between.
     let mut other = OpenCycle { call: WaitingCall { number: 0, ..last.call }, ..waits };
     let within = follower.not_ended(&other, now).expect("it is open");
     assert_eq!((within.release, within.returned), (last.release, Some(last.returned)));
     other.entered = last.again + Nanos(1);
     assert_eq!(follower.not_ended(&other, now), None);
-    // Where its thread ended after two periods, one more release had passed than it was there for.
+    // If its thread ended after two periods, one more release had passed during its life.
     let due = follower.due(last.release + Nanos(2_500_000)).expect("it was due");
     assert_eq!((due.release, due.passed), (release, 1));
     assert_eq!(follower.due(last.release + Nanos(1_500_000)), None, "as after any loop");

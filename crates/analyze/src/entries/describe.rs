@@ -1,4 +1,4 @@
-//! Entries in words.
+//! Descriptions of entries.
 
 use super::{Key, Sum};
 use punctual_core::Nanos;
@@ -7,10 +7,10 @@ use punctual_core::entry::{
 };
 use std::collections::BTreeMap;
 
-/// Names that the numbers of entries have.
+/// The names of the numbers in entries.
 #[derive(Default)]
 pub struct EntryNames {
-    /// Functions of the kernel by address, as /proc/kallsyms has them, with an offset.
+    /// Kernel functions by address, as in /proc/kallsyms, with an offset.
     pub symbols: BTreeMap<u64, String>,
     pub irqs: BTreeMap<u32, String>,
     /// Kernel stacks of originators, the innermost function first.
@@ -22,16 +22,16 @@ pub struct EntryNames {
 pub struct EntryRow {
     pub kind: EntryKind,
     pub what: String,
-    /// Who caused them: `comm-tid [cpu]`, as ftrace writes it.
+    /// The originator: `comm-tid [cpu]`, in the format of ftrace.
     pub originator: String,
-    /// What came of that first, on the CPU of the originator.
+    /// The first thing it caused, on its own CPU.
     pub through: Option<String>,
     /// The CPU of the originator.
     pub by_cpu: Option<u32>,
-    /// Its thread; none where an interrupt did it.
+    /// Its thread; none for an interrupt.
     pub by_tid: Option<u32>,
     pub entries: u64,
-    /// Times that they were further functions of other entries.
+    /// Occurrences as a further function of other entries.
     pub further: u64,
     pub total: Nanos,
     pub longest: Nanos,
@@ -39,7 +39,7 @@ pub struct EntryRow {
     pub stack: Vec<String>,
 }
 
-/// Functions at which an interrupt or softirq began: what is outside of them only happened to run.
+/// Functions at which an interrupt or softirq began: the functions outside only happened to run.
 const INTERRUPTS: [&str; 8] = [
     "sysvec_",
     "asm_sysvec_",
@@ -50,9 +50,9 @@ const INTERRUPTS: [&str; 8] = [
     "handle_irq_event",
     "el1_interrupt",
 ];
-/// What a BPF program adds to the stack of its tracepoint.
+/// The prefixes of functions that a BPF program adds to the stack of its tracepoint.
 const OURS: [&str; 5] = ["bpf_", "__bpf_", "__traceiter_", "__probestub_", "trace_call_bpf"];
-/// Functions of a stack that are shown.
+/// The maximum number of functions shown of a stack.
 const SHOWN: usize = 16;
 
 impl EntryNames {
@@ -165,7 +165,7 @@ impl EntryNames {
             Some(via) => format!("{} [{cpu:03}]", self.via(via)),
             None => match self.interrupt(by).filter(|_| via.is_none()) {
                 Some(function) => format!("{function} [{cpu:03}]"),
-                // As ftrace does it: the idle tasks have no number of their own.
+                // As in ftrace: the idle tasks have no number of their own.
                 None if tid == 0 => format!("<idle>-0 [{cpu:03}]"),
                 None => format!("{name}-{tid} [{cpu:03}]"),
             },
@@ -184,7 +184,7 @@ impl EntryNames {
         }
     }
 
-    /// In which interrupt or softirq the stack ends, if in any.
+    /// The interrupt or softirq that the stack ends in, if any.
     fn interrupt(&self, by: &Originator) -> Option<String> {
         let name = |address: &u64| {
             let symbol = self.symbol(*address);

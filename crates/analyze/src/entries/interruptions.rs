@@ -1,10 +1,10 @@
-//! For how long the tasks of a CPU are interrupted in one piece.
+//! The duration of contiguous interruptions of a CPU's tasks.
 
 use punctual_core::entry::{Entry, Served};
 use punctual_core::{MonotonicNs, Nanos};
 
-/// Entries that are not farther apart are one interruption: the way from the end of an interrupt to
-/// its softirq, or to the task that it woke, has no event.
+/// The maximum distance of entries within one interruption: no event shows the path from the end of
+/// an interrupt to its softirq, or to the task that it woke.
 pub const JOINED: Nanos = Nanos(1_000);
 
 /// Joins the entries of one CPU.
@@ -14,10 +14,10 @@ pub struct Interruptions {
 }
 
 impl Interruptions {
-    /// Takes the next entry in; the interruption before it, if that has ended.
+    /// Takes the next entry; returns the previous interruption if that has ended.
     pub fn push(&mut self, entry: &Entry) -> Option<(MonotonicNs, MonotonicNs)> {
         let is_task = matches!(entry.served, Served::Task { .. });
-        // What comes while another task has the CPU is within the time of that task.
+        // Entries while another task has the CPU are within the time of that task.
         let interrupts = match is_task {
             true => entry.away,
             false => !entry.away && !entry.nested && entry.over != 0,

@@ -1,8 +1,9 @@
-//! Entries of CPUs from events: what the BPF programs of `attach --cpus` do in the kernel
-//! (crates/record/bpf/cpus.bpf.c), for kernels without them.
+//! Entries of CPUs from events: the equivalent of the BPF programs of `attach --cpus`
+//! (crates/record/bpf/cpus.bpf.c) for kernels without them.
 //!
-//! Whoever sends, queues or arms something is kept by what identifies it until it comes. Interrupts
-//! and softirqs of all CPUs are followed, so that what they send has their originator.
+//! The originator of an IPI, work item or timer is kept under its identifier until that arrives.
+//! Interrupts and softirqs of all CPUs are followed, so that those they cause also have an
+//! originator.
 
 mod frame;
 mod kept;
@@ -23,37 +24,36 @@ use punctual_core::event::{TaskState, TracepointFormat};
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// Threads and what they did themselves, at most.
+/// The maximum number of threads with counts of their own actions.
 const OWN: usize = 16_384;
 const REMOTE_SHOOTDOWN: u64 = 1;
 
-/// What is known of tasks.
+/// Properties of tasks.
 pub trait Tasks {
-    /// The name of a task; empty where it is not known.
+    /// The name of a task; empty if unknown.
     fn name(&self, tid: u32) -> TaskName;
-    /// Whether it is a thread of the kernel.
     fn is_kernel(&self, tid: u32) -> bool;
 }
 
-/// Takes events in the order of time, and hands over entries.
+/// Takes events in order of time, and returns entries.
 pub struct EntryStream {
     chosen: CpuSet,
     functions: KernelFunctions,
     vectors: BTreeMap<u8, Vector>,
     named: Named,
     cpus: BTreeMap<u16, Cpu>,
-    /// By CPU and what an IPI is for.
+    /// Pending IPIs by CPU and purpose.
     sent: Kept<(u32, Purpose)>,
     calls: Kept<u64>,
     timers: Kept<u64>,
     works: Kept<u64>,
     woken: Kept<u32>,
-    /// Tasks whose wake-up goes on.
+    /// Tasks with a wake-up in progress.
     waking: Kept<u32>,
     own: BTreeMap<(u32, u32, OwnEntry), (TaskName, u64)>,
 }
 
-/// What an IPI is for, as far as its vector shows it.
+/// The purpose of an IPI, as far as its vector shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Purpose {
     Reschedule,
@@ -72,15 +72,15 @@ impl Purpose {
     }
 }
 
-/// Where entries go, with what names them.
+/// The receiver of entries, with the names.
 struct Out<'a> {
     tasks: &'a dyn Tasks,
     take: &'a mut dyn FnMut(Entry),
 }
 
 impl EntryStream {
-    /// Of these CPUs. `vectors`: as the kernel numbers them; `formats`: those of [`TRACEPOINTS`]
-    /// that are recorded by name, in the order of their ids.
+    /// A stream for these CPUs. `vectors`: as numbered by the kernel; `formats`: the
+    /// [`TRACEPOINTS`] recorded by name, ordered by id.
     pub fn new(
         chosen: &CpuSet,
         functions: KernelFunctions,
@@ -175,12 +175,12 @@ impl EntryStream {
         self.chosen_cpu(cpu).map_or_else(EntryCounts::default, |cpu| cpu.counts)
     }
 
-    /// Events of a CPU that are missing: at most so many entries.
+    /// The number of missing events of a CPU: an upper bound of its missing entries.
     pub fn lost(&self, cpu: usize) -> u64 {
         self.chosen_cpu(cpu).map_or(0, |cpu| cpu.lost)
     }
 
-    /// What tasks did themselves on the chosen CPUs.
+    /// The actions of tasks themselves on the chosen CPUs.
     pub fn own_counts(&self) -> Vec<OwnCount> {
         let one = |(&(cpu, tid, what), &(name, count)): (&_, &_)| OwnCount {
             cpu,
@@ -204,7 +204,7 @@ impl EntryStream {
         self.chosen.contains(cpu as usize)
     }
 
-    /// What was kept may be older than what is missing: rather nobody than somebody else.
+    /// After a loss, forgets originators: unknown is better than wrong.
     fn lose(&mut self, cpu: u16, count: u64) {
         self.cpus.entry(cpu).or_default().lose(count);
         self.sent.clear();
@@ -215,7 +215,7 @@ impl EntryStream {
         self.waking.clear();
     }
 
-    /// The thread that runs; in an interrupt or softirq, what that was for.
+    /// The running thread; in an interrupt or softirq, its originator.
     fn origin(&self, event: &Event) -> Origin {
         let cpu = self.cpus.get(&event.cpu);
         let of_thread =
@@ -290,7 +290,7 @@ impl EntryStream {
         {
             cpu.victim = 0;
         }
-        // A task that is being woken was woken by somebody a moment ago.
+        // A task with a wake-up in progress already has its waker.
         if self.is_chosen(to.into()) && !self.waking.contains(&task) {
             self.woken.insert(task, origin);
         }
@@ -298,7 +298,7 @@ impl EntryStream {
 
     fn switch(&mut self, event: &Event, state: TaskState, next: u32, out: &mut Out<'_>) {
         self.cpu(event).interrupts_ended();
-        // A softirq that is switched away from belongs to a task (PREEMPT_RT).
+        // A softirq that is switched away from runs in a task (PREEMPT_RT).
         self.close(event, Level::Soft, out);
         self.close(event, Level::Task, out);
         let woken = self.woken.get(&next);
@@ -312,7 +312,7 @@ impl EntryStream {
             cpu.victim = event.tid.0;
         }
         if next != 0 {
-            // Its name is that at its end.
+            // Its name is the one at its end.
             let served = Served::Task { name: TaskName::default(), kernel };
             cpu.open(event, Level::Task, served, woken);
         }
@@ -353,7 +353,7 @@ impl EntryStream {
                 let is_shootdown = function == self.functions.shootdown && function != 0;
                 let cpu = self.cpu(event);
                 cpu.counts.shootdowns += u64::from(is_shootdown);
-                // The idle task calls it: no interrupt came.
+                // Called by the idle task: no interrupt arrived.
                 if cpu.frames[Level::Hard as usize].is_none() {
                     cpu.begin_interrupt(event, Served::Call, None);
                 }
@@ -380,7 +380,7 @@ impl EntryStream {
                 let tick = self.functions.tick;
                 let here = self.cpu(event);
                 let rearmed = here.frames[Level::Hard as usize].is_some() && here.timer == timer;
-                // Whoever runs when the tick is started again has not asked for it.
+                // The task running when the tick is restarted did not cause it.
                 if !rearmed && (function != tick || tick == 0) {
                     let origin = self.origin(event);
                     self.timers.insert(timer, origin);
@@ -441,7 +441,7 @@ impl EntryStream {
     }
 }
 
-/// What of a frame an entry is of.
+/// The slice of a frame that one entry reports.
 struct Piece {
     begin: MonotonicNs,
     own: Nanos,

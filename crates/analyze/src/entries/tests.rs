@@ -87,7 +87,7 @@ fn entries_of_one_originator_are_one_row() {
 #[test]
 fn the_top_is_of_all_that_have_the_same_words() {
     let mut table = EntryTable::default();
-    // None of the three is longer than the other one.
+    // None of the three is longer than the others.
     let irq = |via| Entry { via: Some(Via::Irq(via)), ..entry(Served::Irq(38), 0, 10) };
     (1..=3).for_each(|via| table.push(&irq(via)));
     table.push(&Entry { originator: by(42, Some(1)), ..entry(CALL, 0, 20) });
@@ -206,7 +206,7 @@ fn an_interrupt_its_softirq_and_the_task_that_it_wakes_are_one_interruption() {
     let all = [
         entry(TIMER, 0, 2_000),
         entry(Served::Softirq(1), 2_500, 4_000),
-        // Within the time of the task that follows, which ends after them.
+        // Within the time of the following task, which ends after them.
         away(entry(TIMER, 1_000_000, 1_002_000)),
         away(entry(task, 4_900, 5_000_000)),
         entry(TIMER, 9_000_000, 9_001_000),

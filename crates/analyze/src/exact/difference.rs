@@ -1,5 +1,5 @@
-//! Two runs in virtual time, function by function: what one has more and fewer of in each part of
-//! the way from release to arrival. Counts are exact, so that no statistics are needed.
+//! Two runs in virtual time, function by function: the differences in each part of the path from
+//! release to arrival. Counts are exact and need no statistics.
 
 use super::phases::PartKind;
 use punctual_bundle::exact::{
@@ -9,7 +9,7 @@ use punctual_bundle::exact::{
 use punctual_core::{Finding, Severity};
 use std::collections::BTreeMap;
 
-/// The parts in the order of the way.
+/// The parts in the order of the path.
 const PARTS: [PartKind; 6] = [
     PartKind::Timer,
     PartKind::IrqsDisabled,
@@ -18,10 +18,10 @@ const PARTS: [PartKind; 6] = [
     PartKind::Schedule,
     PartKind::Return,
 ];
-/// What a part has beyond the functions that it names.
+/// The name for the rest of a part beyond its named functions.
 const OTHERS: &str = "other functions";
 
-/// This run and another one, which is called so.
+/// The difference between this run and another one, named `against`.
 pub fn between(here: &ExactDocument, there: &ExactDocument, against: &str) -> ExactDifference {
     let both = here.worst.len().min(there.worst.len());
     let pair = |of, here: &[ExactSample], there: &[ExactSample]| {
@@ -92,19 +92,19 @@ fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Instructions of a part that none of its named functions has.
+/// The instructions of a part in none of its named functions.
 fn unnamed(part: &ExactPart) -> u64 {
     let named = part.functions.iter().fold(0_u64, |sum, (_, own)| sum.saturating_add(*own));
     part.instructions.saturating_sub(named)
 }
 
-/// Whether the parts of all samples name all of their functions: versions of before did not.
+/// Whether the parts of all samples name all of their functions, unlike in older versions.
 pub fn is_complete(document: &ExactDocument) -> bool {
     let mut parts = document.worst.iter().chain(&document.ordinary).flat_map(|one| &one.parts);
     parts.all(|part| unnamed(part) == 0)
 }
 
-/// What is to be known before the difference is believed.
+/// Warnings about the difference.
 pub fn findings(here: &ExactDocument, there: &ExactDocument) -> Vec<Finding> {
     let finding = |id: &str, severity, message: &str| Finding::new(id, severity, "system", message);
     let same = (here.digest == there.digest).then(|| {
@@ -188,7 +188,7 @@ mod tests {
         ordinary of 1: 17/22 [return 17/22] [return:gone 0/3, return:b 7/9] 1 the same
         worst of 1: 105/49 [timer 0/40, interrupt 95/0, return 10/9] [interrupt:a 90/0, timer:gone 0/40, interrupt:new 5/0, return:a 10/9] 0 the same
         ");
-        // Two lists of one sample each: of the worst there is no more to add up.
+        // Two lists of one sample each: the worst have nothing more to sum.
         assert_eq!(difference.pairs.len(), 2);
         for pair in &difference.pairs {
             let sum = |side: fn(&FunctionDifference) -> u64| {

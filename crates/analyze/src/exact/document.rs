@@ -1,4 +1,4 @@
-//! What is known of a run, as a document.
+//! The results of a replay as a document.
 
 use super::path::{Context, Path};
 use super::phases::Part;
@@ -10,16 +10,16 @@ use punctual_bundle::exact::{
 };
 use punctual_core::{Finding, Nanos, Severity};
 
-/// Functions of a sample that are listed; the rest is in its calls.
+/// The maximum number of functions listed per sample; the rest is in its calls.
 const FUNCTIONS: usize = 50;
 pub const SECTIONS: usize = 50;
-/// Calls of a sample that are listed: a page shows no more, and 4 million instructions have
-/// 300,000.
+/// The maximum number of calls listed per sample: a page shows no more, and 4 million instructions
+/// have 300,000.
 pub const CALLS_MAX: usize = 20_000;
 
 impl Exact {
-    /// The document; `bundle` is the run that was replayed, whose worst samples have their names
-    /// there, and `digest` is the replay's. So many samples at most.
+    /// The document; `bundle` is the replayed run, which names its worst samples, and `digest` that
+    /// of the replay. `count` limits the samples.
     pub fn document(
         &self,
         bundle: &Bundle,
@@ -29,7 +29,7 @@ impl Exact {
         samples: usize,
     ) -> ExactDocument {
         let typical = self.typical();
-        // What threads take to warm up is among what the plugin saw, and not in the bundle.
+        // The plugin also saw the warm-up of threads, which is not in the bundle.
         let mut worst: Vec<Document> = self
             .worst
             .iter()
@@ -83,7 +83,7 @@ impl Exact {
         }
     }
 
-    /// What was not seen of the whole run.
+    /// The parts of the run that were not seen.
     pub fn limits(&self) -> Vec<Finding> {
         let finding =
             |id: &str, severity, message: &str| Finding::new(id, severity, "system", message);
@@ -184,7 +184,7 @@ fn part(part: &Part) -> ExactPart {
     }
 }
 
-/// The name of a sample that is among the worst of the bundle: its phase, series and number.
+/// The name of a sample if it is among the worst of the bundle: its phase, series and number.
 fn named(bundle: &Bundle, sample: &ExactSample) -> Option<(String, String, Option<u64>)> {
     bundle.series().find_map(|(phase, series)| {
         let found = series.state.data.worst.iter().find(|worst| {

@@ -1,8 +1,8 @@
-//! What QEMU's plugin wrote (crates/lab/src/exact/plugin.c): little-endian words, in this order:
+//! The dump of QEMU's plugin (crates/lab/src/exact/plugin.c): little-endian words, in this order:
 //! the header, all blocks, all tasks, the windows of samples, the sections with interrupts or
-//! preemption disabled, the longest of these with what was executed.
+//! preemption disabled, the longest of these with the executed blocks.
 
-/// A block of instructions that are executed one after the other.
+/// A block of consecutively executed instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     /// The address of its first instruction.
@@ -10,26 +10,27 @@ pub struct Block {
     /// Its length in bytes.
     pub bytes: u16,
     pub insns: u16,
-    /// The instructions up to and with the last one that reads the processor's counter; 0: none.
+    /// The number of instructions up to and including the last one that reads the processor's
+    /// counter; 0: none.
     pub clock: u16,
     pub kind: Kind,
     /// Whether an interrupt or an exception enters the kernel with it.
     pub entry: bool,
-    /// Its first bytes, of code of a program; behind its end, and of the kernel's, 0.
+    /// Its first bytes for user code; 0 beyond its end and for kernel code.
     pub code: [u8; CODE],
 }
 
-/// How many bytes of a block are known.
+/// The number of bytes kept of a block.
 pub const CODE: usize = 16;
 
 impl Block {
-    /// Whether it is code of a program (the lower half of the addresses,
+    /// Whether it is user code (the lower half of the addresses,
     /// Documentation/arch/x86/x86_64/mm.rst).
     pub fn is_user(&self) -> bool {
         self.pc >> 63 == 0
     }
 
-    /// Its bytes, as far as they are known.
+    /// Its bytes, as far as they are kept.
     pub fn code(&self) -> &[u8] {
         let known = if self.is_user() { usize::from(self.bytes).min(CODE) } else { 0 };
         &self.code[..known]
@@ -52,42 +53,42 @@ pub enum Kind {
     Iret,
 }
 
-/// A task, as it was called when it was switched to.
+/// A task, with its name at a switch to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
     pub tid: u32,
     pub comm: String,
 }
 
-/// What happened, in order.
+/// The recorded events in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// This block was executed, by its place among the blocks.
+    /// A block was executed (its index).
     Block(usize),
-    /// The kernel switches to this task, by its place; `None` where there were too many tasks.
+    /// The kernel switches to a task (its index); `None` beyond the limit of tasks.
     Switch(Option<usize>),
-    /// Interrupts are off from here on.
+    /// Interrupts are disabled from here on.
     IrqsOff,
     IrqsOn,
     /// The CPU waits for an interrupt.
     Idle,
 }
 
-/// What was executed before a sample was taken.
+/// The execution before a sample was taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
     /// When the sample was due, in ns of its clock.
     pub due: i64,
     /// When the thread woke, in ns of its clock.
     pub woke: i64,
-    /// The instructions of the whole run up to the sample.
+    /// Instructions of the whole run up to the sample.
     pub at: u64,
-    /// The measuring task, by its place; `None` where no switch was seen.
+    /// The measuring task (its index); `None` without a recorded switch.
     pub task: Option<usize>,
     pub entries: Vec<Entry>,
 }
 
-/// What is disabled in a section.
+/// The property of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionKind {
     Irqs,
@@ -101,37 +102,35 @@ pub enum SectionKind {
     LockWait,
 }
 
-/// A place where sections of a kind begin, with what came of it in the part of the run that was
-/// looked at.
+/// A place where sections of a kind begin, with their figures in the searched part of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
     pub kind: SectionKind,
     /// The address of the instruction that begins them.
     pub pc: u64,
-    /// Where the call that began them returns to, in the innermost function that is not left
-    /// within them; 0 where it began them itself, or its caller is not known. Of
-    /// [`SectionKind::Resched`] that begin in an interrupt: what was interrupted, without the
+    /// The return address of the call that began them, in the innermost function that is not left
+    /// within them; 0 if that function began them itself or its caller is unknown. For
+    /// [`SectionKind::Resched`] that begin in an interrupt: the interrupted address, without the
     /// highest bit.
     pub caller: u64,
-    /// Where this function returns to; 0: not known.
+    /// The return address of this function; 0: unknown.
     pub outer: u64,
-    /// The same as `caller` in the function that this one calls for it, where that calls another;
-    /// else 0.
+    /// As `caller`, in the function called to begin the section, if that calls another; else 0.
     pub callee: u64,
     pub count: u64,
     pub total: u64,
     pub longest: u64,
     /// The address of the instruction that ended the longest.
     pub end_pc: u64,
-    /// Where the innermost calls around that return to, from the innermost; 0: not known.
+    /// The return addresses of the innermost calls around it, innermost first; 0: unknown.
     pub end_callers: [u64; 3],
-    /// The instructions of the whole run before the longest.
+    /// Instructions of the whole run before the longest.
     pub at: u64,
-    /// The `preempt_count` with which the longest began.
+    /// The `preempt_count` at the start of the longest.
     pub preempt_count: u32,
 }
 
-/// One of the longest sections, with what was executed before and in it.
+/// One of the longest sections, with the execution before and within it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stretch {
     pub kind: SectionKind,
@@ -143,35 +142,35 @@ pub struct Stretch {
     pub begin: u64,
     /// Instructions of the whole run up to its end.
     pub end: u64,
-    /// Instructions of the whole run behind the last entry.
+    /// Instructions of the whole run after the last entry.
     pub at: u64,
     pub entries: Vec<Entry>,
 }
 
-/// All that the plugin wrote.
+/// The whole dump.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Dump {
     /// Instructions of the whole run.
     pub insns: u64,
     pub samples: u64,
-    /// Windows that are shorter than their latency: the plugin's memory did not hold more.
+    /// Windows shorter than their latency, for lack of the plugin's memory.
     pub cut: u64,
-    /// Blocks and places that found no room.
+    /// Blocks and places dropped for lack of space.
     pub lost: u64,
-    /// The instructions in which sections were looked for.
+    /// The instructions searched for sections.
     pub kept: u64,
     pub blocks: Vec<Block>,
     pub tasks: Vec<Task>,
-    /// The windows of the worst samples, in no order.
+    /// The windows of the worst samples, unordered.
     pub worst: Vec<Window>,
     pub ordinary: Vec<Window>,
-    /// The sections of all kinds, in no order.
+    /// The sections of all kinds, unordered.
     pub sections: Vec<Section>,
-    /// The longest of them, in no order; one for each place.
+    /// The longest of them, unordered; one per place.
     pub longest: Vec<Stretch>,
 }
 
-/// The bytes are not such a dump.
+/// The bytes are not a valid dump.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what QEMU's plugin wrote cannot be read: {0}")]
 pub struct Malformed(&'static str);
@@ -198,7 +197,7 @@ impl<'a> Reader<'a> {
     fn u16(&mut self) -> Result<u16, Malformed> {
         Ok(u16::from_le_bytes(self.array()?))
     }
-    /// So many of something; the bytes that each takes at least bound what is believed.
+    /// Reads a list; the minimum size of an item limits the accepted count.
     fn many<T>(
         &mut self,
         count: u32,
@@ -216,7 +215,7 @@ impl Dump {
     /// Reads the bytes.
     ///
     /// # Errors
-    /// They are cut off, or refer to what is not there.
+    /// The bytes are truncated, or contain an invalid reference.
     pub fn parse(bytes: &[u8]) -> Result<Dump, Malformed> {
         let mut from = Reader(bytes);
         if from.take(MAGIC.len())? != MAGIC {
@@ -352,7 +351,7 @@ mod tests {
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    /// Two blocks, a task, one window, one section with what was executed.
+    /// Two blocks, a task, a window, and a section with its execution.
     fn dump() -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         words(&mut bytes, &[900, 3, 0, 1, 2, 700]);

@@ -1,78 +1,77 @@
-//! From the blocks of a window to the calls between a sample's release and its arrival: which
-//! function ran when, on behalf of whom, called by what.
+//! The calls between a sample's release and its arrival, from the blocks of a window: which
+//! function ran when, for whom, called by which.
 //!
-//! The calls come from a shadow stack for each task: a call pushes, a return pops to the frame that
-//! it returns into, interrupts and exceptions push until their `iret`. A jump into another function
-//! takes the place of the one that jumped.
+//! The calls come from a shadow stack per task: a call pushes, a return pops to the frame that it
+//! returns into, interrupts and exceptions push until their `iret`. A jump into another function
+//! replaces the function that jumped.
 
 use super::dump::{Block, Dump, Entry, Kind, Window};
 use super::symbols::Names;
 use punctual_core::Nanos;
 use std::collections::HashMap;
 
-/// How far down a stack a return may lead: what lies between was left without one.
+/// The maximum number of frames that a return may skip: they were left without a return.
 const RETURN_DEPTH: usize = 64;
 
-/// An interrupt that waited enters within a block of the instruction that allows it.
+/// A pending interrupt enters within one block of the instruction that enables it.
 const BLOCK: u64 = 16;
 
-/// A stack of a program that is deeper has its innermost functions take each other's place: it may
-/// leave them in ways that are not seen (longjmp, coroutines).
+/// The maximum depth of a user stack. Beyond it, the innermost functions replace one another: the
+/// program may leave them invisibly (longjmp, coroutines).
 const USER_DEPTH: usize = 64;
 
-/// Code of a program: all of it, with what the kernel does for it; its own instructions are those
-/// whose function is not known.
+/// User code, including kernel work for it; its own instructions are those of unknown functions.
 pub const USER: &str = "user mode";
 /// Kernel code without a symbol.
 const UNKNOWN: &str = "unknown function";
 
-/// Code that calls only to put an address onto the stack: thunks of indirect jumps, and what fills
-/// the return stack buffer when tasks are switched (arch/x86/include/asm/nospec-branch.h).
+/// Code that calls only to push an address: thunks of indirect jumps, and the code that fills the
+/// return stack buffer at task switches (arch/x86/include/asm/nospec-branch.h).
 fn is_trampoline(function: &str) -> bool {
     function.starts_with("__x86_") || function == "__switch_to_asm"
 }
 
-/// What the CPU did for whom.
+/// The context of execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Context {
-    /// A task, by its place in the dump; `None`: the one before the first switch that was seen.
+    /// A task, by its index in the dump; `None`: the one before the first recorded switch.
     Task(Option<usize>),
     /// An interrupt or an exception.
     Interrupt,
 }
 
-/// A function for as long as it was on the stack.
+/// A function during its time on the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
     pub function: String,
     pub context: Context,
-    /// How many functions are below it.
+    /// The number of functions below it.
     pub depth: usize,
     /// Instructions from the release to its start.
     pub begin: u64,
     /// Instructions from the release to its end.
     pub end: u64,
-    /// Instructions of its own, without those of functions that it called.
+    /// Its own instructions, without those of its callees.
     pub own: u64,
 }
 
-/// What was executed between the release and the arrival of a sample.
+/// The execution between the release and the arrival of a sample.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Path {
     pub insns: u64,
-    /// Instructions that the latency has room for, and that were not executed: the CPU waited, or
-    /// the window is too short.
+    /// Instructions that fit in the latency but were not executed: the CPU waited, or the window is
+    /// too short.
     pub without: u64,
-    /// All calls, in the order in which they began.
+    /// All calls, ordered by start.
     pub calls: Vec<Call>,
-    /// Which function ran when, without gap: the first instruction behind each, and its function.
+    /// The functions that ran, without gaps: each with the first instruction after it.
     pub ran: Vec<(u64, String)>,
-    /// Instructions by source line and function, the most first, where lines are known: those of a
-    /// block are of the line of its first.
+    /// Instructions by source line and function, the most first, if lines are known. All
+    /// instructions of a block count for the line of its first.
     pub lines: Vec<(String, String, u64)>,
     /// Whether interrupts were off at the release.
     pub irqs_off: bool,
-    /// What happened, in instructions from the release: interrupts' entries, switches of tasks.
+    /// Entries of interrupts and task switches, in instructions from the release.
     pub events: Vec<(u64, Event)>,
 }
 
@@ -90,7 +89,7 @@ pub enum Event {
 
 struct Frame {
     function: String,
-    /// Where it returns to; 0 for what a call did not begin.
+    /// The return address; 0 if not begun by a call.
     back: u64,
     interrupt: bool,
     user: bool,
@@ -104,7 +103,7 @@ struct Follower<'a> {
     stacks: HashMap<Option<usize>, Vec<Frame>>,
     task: Option<usize>,
     stack: Vec<Frame>,
-    /// Instructions from the start of the window.
+    /// Instructions since the start of the window.
     at: u64,
     release: u64,
     calls: Vec<Call>,
@@ -130,7 +129,7 @@ impl Follower<'_> {
         self.stack.push(Frame { function, back, interrupt: false, user: true, begin, own: 0 });
     }
 
-    /// The topmost frame ended, or is taken off by a switch of tasks.
+    /// The topmost frame ended, or is removed by a task switch.
     fn ended(&mut self, frame: &Frame, depth: usize, interrupt: bool) {
         if self.at > self.release {
             let context = if interrupt { Context::Interrupt } else { Context::Task(self.task) };
@@ -145,7 +144,7 @@ impl Follower<'_> {
         }
     }
 
-    /// The topmost function executes so many instructions behind the release.
+    /// The topmost function executes `insns` instructions after the release.
     fn run(&mut self, insns: u64) {
         let Some(top) = self.stack.last_mut().filter(|_| insns > 0) else { return };
         top.own += insns;
@@ -173,7 +172,7 @@ impl Follower<'_> {
         }
     }
 
-    /// The stack before this block runs, after one that ended so.
+    /// Updates the stack for this block, after the end of the previous one.
     fn enter(&mut self, place: usize, block: &Block, before: Option<&Block>) {
         let name = self.name(place, block);
         if block.entry {
@@ -184,7 +183,7 @@ impl Follower<'_> {
         }
         let end_of = |block: &Block| block.pc.wrapping_add(u64::from(block.bytes));
         match before.map(|before| (before.kind, before)) {
-            // A call that only puts an address onto the stack is a jump.
+            // A call that only pushes an address is a jump.
             Some((Kind::Call, before))
                 if !before.is_user()
                     && !self.stack.last().is_some_and(|top| is_trampoline(&top.function)) =>
@@ -203,7 +202,7 @@ impl Follower<'_> {
         }
         match self.stack.last() {
             Some(top) if top.function == name => {}
-            // A jump: the function that jumped is over, its place on the stack is not.
+            // A jump: it replaces the function that jumped.
             Some(top) if !top.user => {
                 let (back, interrupt) = (top.back, top.interrupt);
                 self.pop();
@@ -213,7 +212,7 @@ impl Follower<'_> {
         }
     }
 
-    /// The same before a block of a program: what the kernel did for it is over.
+    /// The same for a user block: the kernel work for it is over.
     fn enter_user(&mut self, name: String, block: &Block, before: Option<&Block>) {
         let kernel = self.stack.iter().position(|frame| !frame.user);
         self.pop_to(kernel.unwrap_or(self.stack.len()));
@@ -221,7 +220,7 @@ impl Follower<'_> {
             self.push_user(USER.to_owned(), 0);
         }
         let deep = self.stack.len() > USER_DEPTH;
-        // Of code that is not known there is one frame in a row.
+        // Consecutive unknown code has a single frame.
         let unknown = self.stack.last().is_some_and(|top| top.function == USER);
         let mut back = 0;
         match before.filter(|before| before.is_user()) {
@@ -239,24 +238,23 @@ impl Follower<'_> {
             back = self.stack.last().map_or(0, |top| top.back);
             self.pop();
         }
-        // What is not known is the program's own.
+        // Unknown code counts as the program's own.
         if self.stack.last().is_none_or(|top| top.function != name) {
             self.push_user(name, back);
         }
     }
 
-    /// A return to this address.
     fn back_to(&mut self, pc: u64) {
         let deepest = self.stack.len().saturating_sub(RETURN_DEPTH);
         let frames = self.stack[deepest..].iter();
-        // None: it returned to where no call is known from, as a thunk does that jumps so.
+        // None: it returned to an unknown caller, as thunks do that jump so.
         if let Some(place) = frames.clone().rposition(|frame| frame.back == pc) {
             self.pop_to(deepest + place);
         }
     }
 
     fn switch(&mut self, task: Option<usize>) {
-        // For the one that goes the call goes on when it comes back.
+        // For the task switched away, the call continues when the task returns.
         let frames = std::mem::take(&mut self.stack);
         for (depth, frame) in frames.iter().enumerate().rev() {
             let interrupt = frames[..=depth].iter().any(|frame| frame.interrupt);
@@ -271,7 +269,7 @@ impl Follower<'_> {
 }
 
 impl Path {
-    /// The path of a window. `insn` is the time that an instruction takes.
+    /// The path of a window. `insn` is the time per instruction.
     pub fn of(dump: &Dump, window: &Window, names: &Names, insn: Nanos) -> Path {
         let (arrival, all) = arrival(dump, window);
         let wanted = window.woke.saturating_sub(window.due).max(0) as u64 / insn.0.max(1) as u64;
@@ -280,7 +278,7 @@ impl Path {
         Path { without, ..Path::between(dump, &window.entries, names, release, arrival) }
     }
 
-    /// The path from one instruction to another, of those in the entries.
+    /// The path between two instructions of the entries.
     pub fn between(
         dump: &Dump,
         entries: &[Entry],
@@ -311,7 +309,7 @@ impl Path {
                     follower.enter(*place, block, before);
                     let event = (block.entry && !is_syscall(before)).then_some(Event::Enter);
                     let end = follower.at + u64::from(block.insns);
-                    // Of a block across the release or the arrival only its part counts.
+                    // Only the part of a block between release and arrival counts.
                     let own = end.min(arrival).saturating_sub(follower.at.max(release));
                     follower.run(own);
                     let line = names.lines.get(place).filter(|_| own > 0);
@@ -353,14 +351,14 @@ impl Path {
         path
     }
 
-    /// Whether interrupts were off just before this instruction, at which one enters.
+    /// Whether interrupts were disabled just before this instruction, at which one enters.
     pub fn irqs_off_before(&self, at: u64) -> bool {
         let change = self.events.iter().rev().find_map(|(when, event)| match event {
             Event::IrqsOff if *when < at => Some(true),
             Event::IrqsOn if *when <= at => Some(false),
             _ => None,
         });
-        // On for no more than an instruction: it was waiting.
+        // Enabled for at most an instruction: it was pending.
         match change {
             Some(false) => self.off_until(at),
             Some(off) => off,
@@ -368,14 +366,14 @@ impl Path {
         }
     }
 
-    /// Whether interrupts were switched on only at this instruction, or a block before it.
+    /// Whether interrupts were enabled only at this instruction, or a block before it.
     fn off_until(&self, at: u64) -> bool {
         let on =
             self.events.iter().rev().find(|(when, event)| *event == Event::IrqsOn && *when <= at);
         on.is_some_and(|(when, _)| at - when <= BLOCK)
     }
 
-    /// The functions on the stack at the release, from the outermost.
+    /// The functions on the stack at the release, outermost first.
     pub fn stack(&self) -> Vec<&str> {
         let open = self.calls.iter().take_while(|call| call.begin == 0).enumerate();
         open.take_while(|(place, call)| call.depth == *place)
@@ -383,7 +381,7 @@ impl Path {
             .collect()
     }
 
-    /// The functions that ran between two instructions with how many each, the most first.
+    /// The functions that ran between two instructions, with their instructions, the most first.
     pub fn ran_between(&self, from: u64, to: u64) -> Vec<(String, u64)> {
         let mut sums: HashMap<&str, u64> = HashMap::new();
         let mut begin = 0;
@@ -400,10 +398,10 @@ impl Path {
         sums
     }
 
-    /// Instructions by function, own ones and with all that it called, the most own ones first.
+    /// Instructions by function, own and total, the most own ones first.
     pub fn functions(&self) -> Vec<Function> {
         let mut functions: HashMap<&str, Function> = HashMap::new();
-        // A function that calls itself counts once in its own total.
+        // A recursive function counts once in its own total.
         let mut open: Vec<&Call> = Vec::new();
         for call in &self.calls {
             open.retain(|other| other.end > call.begin && other.depth < call.depth);
@@ -429,19 +427,20 @@ impl Path {
 pub struct Function {
     pub name: String,
     pub own: u64,
-    /// Those and those of what it called.
+    /// Its own instructions and those of its callees.
     pub total: u64,
-    /// How often it was entered.
+    /// The number of entries into it.
     pub calls: u64,
 }
 
-/// Whether what enters the kernel next is a system call: arm64 has the same vectors for all.
+/// Whether the next kernel entry is a system call: arm64 has the same vectors for all.
 fn is_syscall(before: Option<&Block>) -> bool {
     before.is_some_and(|before| before.kind == Kind::Syscall)
 }
 
-/// Where in a window the thread read the clock, in instructions: the last time in user mode (the
-/// vDSO reads the processor's counter there); and the instructions of the whole window.
+/// The position in a window at which the thread read the clock, in instructions: the last time in
+/// user mode (the vDSO reads the processor's counter there); and the instructions of the whole
+/// window.
 fn arrival(dump: &Dump, window: &Window) -> (u64, u64) {
     let (mut at, mut arrival) = (0, None);
     for entry in &window.entries {
@@ -455,8 +454,8 @@ fn arrival(dump: &Dump, window: &Window) -> (u64, u64) {
     (arrival.unwrap_or(at), at)
 }
 
-/// Where the release is, and how many instructions of the latency are missing. A CPU that waits
-/// executes none, and wakes at a release: what came before the wait is not of this sample.
+/// The position of the release, and the number of missing instructions of the latency. A waiting
+/// CPU executes none and wakes at a release: anything before the wait is not of this sample.
 fn release(dump: &Dump, window: &Window, arrival: u64, wanted: u64) -> (u64, u64) {
     let earliest = arrival.saturating_sub(wanted);
     let (mut at, mut release) = (0, earliest);

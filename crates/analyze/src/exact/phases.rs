@@ -1,9 +1,9 @@
-//! A sample's way from its release to its arrival, in parts of which each has one reason: the parts
+//! The path of a sample from its release to its arrival, in parts with one reason each: the parts
 //! add up to the path.
 
 use super::path::{Call, Context, Event, Path};
 
-/// A part of the way.
+/// A part of the path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
     pub kind: PartKind,
@@ -11,26 +11,26 @@ pub struct Part {
     pub begin: u64,
     /// Instructions from the release to its end.
     pub end: u64,
-    /// The functions that took it, with their own instructions, the most first.
+    /// The functions within it, with their own instructions, the most first.
     pub functions: Vec<(String, u64)>,
-    /// The calls around the longest of them, from the outermost.
+    /// The calls around the longest of them, outermost first.
     pub stack: Vec<String>,
 }
 
-/// What a part of the way is.
+/// The kind of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum PartKind {
-    /// The timer has not raised its interrupt yet: it was programmed for later.
+    /// The timer has not raised its interrupt yet: it was programmed for a later time.
     Timer,
-    /// The interrupt waits: interrupts are disabled.
+    /// The interrupt is pending: interrupts are disabled.
     IrqsDisabled,
     /// The interrupt's handler runs, and wakes the thread.
     Interrupt,
-    /// The thread is ready, and the scheduler is not called yet: the code that was interrupted
-    /// cannot be preempted, or more interrupts and softirqs run.
+    /// The thread is ready, but the scheduler is not called yet: the interrupted code cannot be
+    /// preempted, or more interrupts and softirqs run.
     NotPreempted,
     Schedule,
-    /// The thread runs, on its way to user mode.
+    /// The thread runs in the kernel, on its way to user mode.
     Return,
 }
 
@@ -50,7 +50,7 @@ impl PartKind {
 /// The functions that mark a task for rescheduling (kernel/sched/core.c: resched_curr, and
 /// __resched_curr since 6.13).
 const RESCHED: [&str; 3] = ["resched_curr", "__resched_curr", "resched_curr_lazy"];
-/// How many functions a part names: all, of any kernel so far.
+/// The maximum number of functions named for a part: more than any kernel has so far.
 const FUNCTIONS: usize = 1_000;
 
 /// The parts of a path that ends with this task.
@@ -83,7 +83,7 @@ pub fn parts(path: &Path, task: Option<usize>) -> Vec<Part> {
     let mut ends = vec![(before, entered)];
     if let Some(switch) = switch.filter(|at| *at >= entered) {
         let schedule = last_schedule(entered, switch).unwrap_or(switch);
-        // In the idle task no mark is set: it looks by itself.
+        // The idle task needs no mark: it polls by itself.
         let ready = first(&RESCHED, entered, schedule).unwrap_or(schedule);
         ends.push((PartKind::Interrupt, ready));
         ends.push((PartKind::NotPreempted, schedule));
@@ -105,7 +105,7 @@ fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> Part {
     let mut functions = path.ran_between(begin, end);
     functions.truncate(FUNCTIONS);
     let inside = |call: &Call| call.end.min(end).saturating_sub(call.begin.max(begin));
-    // The call of the function with most instructions that was longest there.
+    // The longest call there of the function with most instructions.
     let most = functions.first().map(|(name, _)| name.as_str());
     let call = path
         .calls
@@ -138,7 +138,7 @@ fn stack_of(path: &Path, place: usize) -> Vec<String> {
         .collect()
 }
 
-/// Below an interrupt lies the task that it interrupted.
+/// The interrupted task is below the interrupt on the stack.
 fn same_side(below: Context, above: Context) -> bool {
     below == above || above == Context::Interrupt
 }

@@ -1,19 +1,19 @@
-//! The functions of programs in the guest. A block of a program is found by its bytes: code is
-//! mapped from files in whole pages and is not changed, so that it stands at the same place of a
-//! page as in its file. Nothing needs to be asked of the guest.
+//! The functions of programs in the guest. A user block is found by its bytes: code is mapped from
+//! files in whole pages and not modified, so it has the same offset in a page as in its file. The
+//! guest itself need not be queried.
 
 use super::dump::Block;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 const PAGE: u64 = 4096;
-/// A block with fewer known bytes says nothing of where a file is mapped.
+/// The minimum number of known bytes for a block to show where a file is mapped.
 const BYTES_MIN: usize = 8;
 
-/// Bytes of a file that are executed.
+/// Executable bytes of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Code {
-    /// Where they begin in the file.
+    /// Their offset in the file.
     pub offset: u64,
     pub bytes: Vec<u8>,
 }
@@ -21,26 +21,26 @@ pub struct Code {
 /// A program or library of the guest.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Program {
-    /// Its file's name, without directories.
+    /// The name of its file, without directories.
     pub name: String,
-    /// What of it is mapped as code.
+    /// The parts mapped as code.
     pub code: Vec<Code>,
     /// Its functions: offset in the file, length in bytes (0: to the next one), name; by offset.
     pub functions: Vec<(u64, u64, String)>,
 }
 
-/// A file that is mapped at some place: addresses are this much more than offsets in it.
+/// A mapped file: the difference between addresses and offsets in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Mapping {
     program: usize,
     bias: u64,
 }
 
-/// The functions of blocks of programs, by the place of the block in the dump.
+/// The functions of user blocks, by the index of the block in the dump.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UserFunctions {
     names: HashMap<usize, Arc<str>>,
-    /// The program, by its place among them, and the offset in its file.
+    /// The index of the program, and the offset in its file.
     found: HashMap<usize, (usize, u64)>,
 }
 
@@ -50,8 +50,7 @@ impl UserFunctions {
         let mut known: Vec<Mapping> = Vec::new();
         let mut found: HashMap<usize, (usize, u64)> = HashMap::new();
         let user = |place: &&usize| blocks.get(**place).is_some_and(|block| block.is_user());
-        // The second time round the small ones are found where the others have shown what is
-        // mapped.
+        // The second pass finds the small blocks in the mappings found by the first.
         for founds in [true, false] {
             for place in wanted.iter().filter(user) {
                 let block = &blocks[*place];
@@ -81,21 +80,20 @@ impl UserFunctions {
         UserFunctions { names: named.collect(), found }
     }
 
-    /// The function of the block at this place: `libc.so.6:memset`; the file's name alone where it
-    /// has no symbol for it; `None` where no file has this code.
+    /// The function of the block with this index: `libc.so.6:memset`; only the file's name without
+    /// a symbol; `None` if no file has this code.
     pub fn name(&self, place: usize) -> Option<&str> {
         self.names.get(&place).map(|name| &**name)
     }
 
-    /// Where blocks are: their places, the program among those that were given, and the offset in
-    /// its file.
+    /// The positions of blocks: index, program, and offset in its file.
     pub fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         self.found.iter().map(|(place, (program, offset))| (*place, *program, *offset))
     }
 }
 
 impl Program {
-    /// The place of the function that an offset lies in.
+    /// The index of the function that contains an offset.
     fn function(&self, offset: u64) -> Option<usize> {
         let place =
             self.functions.partition_point(|(begin, ..)| *begin <= offset).checked_sub(1)?;
@@ -124,7 +122,7 @@ impl Mapping {
     }
 }
 
-/// The one place in all files that can be this block.
+/// The mapping for the only position in all files that matches this block.
 fn only_one(block: &Block, programs: &[Program]) -> Option<Mapping> {
     let wanted = block.code();
     let first = block.pc % PAGE;
@@ -186,7 +184,7 @@ mod tests {
         let blocks = [
             block(low + 0x1000, &one[..16]),
             block(low + 0x1130, &one[0x130..0x150]),
-            // Too short to say where something is mapped, and long enough where that is known.
+            // Too short to find a mapping, and long enough within a known one.
             block(low + 0x1110, &one[0x110..0x113]),
             block(low + 0x1030, &one[0x30..0x40]),
             block(high + 0x2_0040, &two[..12]),

@@ -1,22 +1,22 @@
 //! The longest sections with interrupts or preemption disabled, the longest from `need_resched` to
 //! `__schedule`, and tasks that wait for locks or cannot migrate, by function.
 //!
-//! A section is of the innermost function that is not left within it: what a lock function begins
-//! is of the function that takes the lock, however many functions wrap it.
+//! A section belongs to the innermost function that is not left within it: a section begun by a
+//! lock function belongs to the function that takes the lock, however many functions wrap it.
 
 use super::dump::{Dump, Entry, Section, SectionKind, Stretch};
 use super::path::{Path, USER};
 use super::symbols::{KernelSymbols, Names};
 use punctual_bundle::exact::DisabledSection;
 
-/// Functions of the longest that are named.
+/// The maximum number of functions named for the longest.
 const FUNCTIONS: usize = 5;
-/// Addresses of the kernel have it.
+/// The bit of kernel addresses.
 const KERNEL: u64 = 1 << 63;
-/// Addresses of programs have nothing from here on.
+/// The number of bits of user addresses.
 const USER_BITS: u32 = 47;
 
-/// Functions that lock, disable and enable for their caller.
+/// Functions that lock, disable and enable on behalf of their caller.
 fn is_helper(function: &str) -> bool {
     const LOCKS: [&str; 14] = [
         "_raw_spin_",
@@ -109,8 +109,8 @@ pub fn sections(dump: &Dump, names: &Names, kind: SectionKind) -> Vec<DisabledSe
     found.into_iter().map(|(one, _)| one).collect()
 }
 
-/// What began it: `preempt_disable` and locks, or what the kernel counts in the same word
-/// (include/linux/preempt.h).
+/// The context that began it: `preempt_disable` and locks, or another part of the same kernel
+/// counter (include/linux/preempt.h).
 fn context(section: &Section) -> &'static str {
     const SERVING_SOFTIRQ: u32 = 0x100;
     match (section.kind, section.preempt_count) {
@@ -131,15 +131,15 @@ fn path_of(dump: &Dump, stretch: &Stretch, names: &Names) -> Path {
         _ => 0,
     };
     let all: u64 = stretch.entries.iter().map(insns).sum();
-    // From the start of the entries.
+    // Relative to the start of the entries.
     let at = |insns: u64| all.saturating_sub(stretch.at.saturating_sub(insns));
     Path::between(dump, &stretch.entries, names, at(stretch.begin), at(stretch.end))
 }
 
-/// The calls around its start, and the functions that it took.
+/// Describes the calls around its start, and its longest functions.
 fn describe(section: &mut DisabledSection, path: &Path) {
     let mut stack: Vec<String> = path.stack().into_iter().map(str::to_owned).collect();
-    // Up to its function: what this one called is left by then.
+    // Up to its function: the functions called by it have returned by then.
     if let Some(place) = stack.iter().rposition(|function| *function == section.function) {
         stack.truncate(place + 1);
     }
@@ -148,7 +148,8 @@ fn describe(section: &mut DisabledSection, path: &Path) {
     section.functions = functions.into_iter().take(FUNCTIONS).collect();
 }
 
-/// The function that the longest ended in: not what enables for it, or calls the scheduler.
+/// The function in which the longest ended: not one that enables on its behalf, or calls the
+/// scheduler.
 fn ended_in(symbols: &KernelSymbols, section: &Section) -> String {
     let stands_for = |name: &str| match section.kind {
         SectionKind::Resched => is_of_scheduler(name),
@@ -165,12 +166,12 @@ fn ended_in(symbols: &KernelSymbols, section: &Section) -> String {
     meant.unwrap_or(USER).to_owned()
 }
 
-/// Whether its start is that of an interrupt, and its caller what was interrupted.
+/// Whether it starts in an interrupt, with the interrupted address as its caller.
 fn is_interrupted(section: &Section) -> bool {
     section.caller != 0 && section.caller & KERNEL == 0
 }
 
-/// The function that it is of, and the one that this calls for it; `None` for code before the
+/// The function that it belongs to, and the one called to begin it; `None` for code before the
 /// kernel.
 fn owner(symbols: &KernelSymbols, section: &Section) -> Option<(String, Option<String>)> {
     let named = |function: &str, by: Option<&str>| (function.to_owned(), by.map(str::to_owned));
@@ -187,7 +188,7 @@ fn owner(symbols: &KernelSymbols, section: &Section) -> Option<(String, Option<S
         (caller, 0) => (behind_call(symbols, caller)?, Some(own)),
         (caller, callee) => (behind_call(symbols, caller)?, behind_call(symbols, callee)),
     };
-    // What a lock function does for itself is its caller's, too.
+    // A lock function's own section also belongs to its caller.
     let outer = Some(section.outer).filter(|outer| outer & KERNEL != 0 && is_helper(function));
     match outer.and_then(|outer| behind_call(symbols, outer)).filter(|outer| !is_helper(outer)) {
         Some(outer) => Some(named(outer, Some(function))),
@@ -196,7 +197,7 @@ fn owner(symbols: &KernelSymbols, section: &Section) -> Option<(String, Option<S
 }
 
 /// The function of a call that returns to this address, which may be the next function's first;
-/// what an interrupt interrupted, too.
+/// also the function that an interrupt interrupted.
 fn behind_call(symbols: &KernelSymbols, back: u64) -> Option<&str> {
     symbols.name((back | KERNEL).wrapping_sub(1))
 }

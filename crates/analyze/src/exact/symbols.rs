@@ -1,4 +1,4 @@
-//! The functions of a kernel by address, and with them those of programs.
+//! The functions of a kernel and of programs by address.
 
 use super::dump::{Dump, Entry};
 use super::programs::{Program, UserFunctions};
@@ -6,22 +6,22 @@ use std::collections::HashMap;
 
 /// The functions of a run.
 pub struct Names {
-    /// Of the kernel, by address.
+    /// Those of the kernel, by address.
     pub kernel: KernelSymbols,
     pub user: UserFunctions,
-    /// Source lines, by block; empty where they are not asked for.
+    /// Source lines, by block; empty unless requested.
     pub lines: HashMap<usize, String>,
 }
 
 impl Names {
-    /// Of what the plugin wrote, with the kernel's symbols and the files of programs.
+    /// The functions for a dump, from the kernel's symbols and the files of programs.
     pub fn of(dump: &Dump, kernel: KernelSymbols, programs: &[Program]) -> Names {
         let user = UserFunctions::find(&dump.blocks, &executed(dump), programs);
         Names { kernel, user, lines: HashMap::new() }
     }
 }
 
-/// The places of all blocks in windows, each once.
+/// The indices of all blocks in windows, each once.
 pub fn executed(dump: &Dump) -> Vec<usize> {
     let windows = dump.worst.iter().chain(&dump.ordinary).map(|window| &window.entries);
     let all = windows.chain(dump.longest.iter().map(|stretch| &stretch.entries));
@@ -36,14 +36,14 @@ pub fn executed(dump: &Dump) -> Vec<usize> {
 
 /// The functions of a kernel.
 pub struct KernelSymbols {
-    /// In the order of their addresses.
+    /// In order of address.
     functions: Vec<(u64, String)>,
 }
 
 impl KernelSymbols {
     /// Reads the text of /proc/kallsyms (proc_kallsyms(5)): functions are those of type `t`, `T`,
-    /// `w` and `W` (nm(1)). Parts that the compiler moved away (`.cold`, `.part.0`) bear the name
-    /// of their function.
+    /// `w` and `W` (nm(1)). Parts that the compiler moved away (`.cold`, `.part.0`) get the name of
+    /// their function.
     pub fn parse(kallsyms: &str) -> KernelSymbols {
         let function = |line: &str| {
             let mut words = line.split_whitespace();
@@ -51,26 +51,25 @@ impl KernelSymbols {
             let kind = words.next()?;
             let name = words.next()?;
             let is_function = matches!(kind, "t" | "T" | "w" | "W") && address >> 63 == 1;
-            // An alias for code that runs before the kernel is where it belongs
-            // (arch/x86/boot/startup).
+            // The alias of a function that early startup code uses (arch/x86/boot/startup).
             let name = name.strip_prefix("__pi_").unwrap_or(name);
             is_function.then(|| (address, function_of(name).to_owned()))
         };
         let mut functions: Vec<(u64, String)> = kallsyms.lines().filter_map(function).collect();
-        // Of two names for one address the first is the usual one.
+        // Of two names for one address, the first is the usual one.
         functions.sort_by_key(|(address, _)| *address);
         functions.dedup_by_key(|(address, _)| *address);
         KernelSymbols { functions }
     }
 
-    /// The function that an address lies in; `None` before the first one.
+    /// The function that contains an address; `None` before the first one.
     pub fn name(&self, address: u64) -> Option<&str> {
         let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
         Some(&self.functions.get(behind.checked_sub(1)?)?.1)
     }
 }
 
-/// Without what the compiler appends: `free_pcppages_bulk.isra.0.cold` is free_pcppages_bulk.
+/// The name without compiler suffixes: `free_pcppages_bulk.isra.0.cold` is free_pcppages_bulk.
 fn function_of(symbol: &str) -> &str {
     match symbol.find(".cold").or_else(|| symbol.find(".isra.")).or_else(|| symbol.find(".part.")) {
         Some(0) | None => symbol.split(".constprop.").next().unwrap_or(symbol),

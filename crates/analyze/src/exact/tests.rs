@@ -1,4 +1,4 @@
-//! Paths of windows that are written by hand.
+//! Paths of hand-written windows.
 
 use super::dump::{Block, CODE, Dump, Entry, Kind, Section, SectionKind, Stretch, Task, Window};
 use super::path::{Context, Path};
@@ -67,7 +67,7 @@ impl Script {
         self.entries.push(entry);
         self
     }
-    /// The sample is taken: so many instructions of it are its latency.
+    /// Takes the sample with a latency of `insns` instructions.
     fn sample(&mut self, insns: i64) -> (Path, Window) {
         let window = Window {
             due: 1_000,
@@ -80,7 +80,7 @@ impl Script {
     }
 }
 
-/// A load frees pages with interrupts off, the timer's interrupt waits, then wakes the thread.
+/// A load frees pages with interrupts disabled; the timer's interrupt waits, then wakes the thread.
 fn late() -> Script {
     let mut script = Script::default();
     let task = |tid, comm: &str| Task { tid, comm: comm.to_owned() };
@@ -145,8 +145,8 @@ fn the_parts_are_the_way_and_name_what_took_it() {
     assert_eq!(path.functions().iter().map(|function| function.own).sum::<u64>(), path.insns);
 }
 
-/// Two sections that one function began through a helper, one of them with its blocks: the first
-/// has the window of [`late`] in it.
+/// Two sections that one function began through a helper, one with its blocks: the first contains
+/// the window of [`late`].
 fn with_sections() -> Dump {
     let mut script = late();
     let lock = at(place_of("_raw_spin_lock"), 4);
@@ -173,14 +173,14 @@ fn with_sections() -> Dump {
         section(preemption, lock, at(place_of("free_pages"), 80), 2, 20, 1),
         section(preemption, lock, caller, 1, 7, 0x100),
         section(irqs, at(place_of("clear_page"), 0), 0, 1, 9, 0),
-        // A lock in a function of its own, and one that gives it back.
+        // A lock in a separate function, and one that releases it.
         Section {
             callee: at(place_of("rt_spin_lock"), 16),
             end_pc: at(place_of("_raw_spin_lock"), 40),
             end_callers: [at(place_of("rt_spin_lock"), 80), at(place_of("free_pages"), 9), 0],
             ..section(irqs, lock, at(place_of("do_syscall_64"), 20), 1, 8, 0)
         },
-        // What the lock does for itself.
+        // The lock function's own section.
         Section {
             outer: at(place_of("clear_page"), 9),
             ..section(irqs, at(place_of("rt_spin_lock"), 4), 0, 1, 5, 0)
@@ -280,7 +280,7 @@ fn a_thunk_returns_into_the_function_that_it_jumps_to() {
     assert_eq!((depth("do_syscall_64"), depth("free_pages")), (Some(0), Some(1)));
 }
 
-/// Code of a program at its address, in which no 16 bytes are twice.
+/// User code without repetitions of 16 bytes.
 fn program_code() -> Vec<u8> {
     (0..0x400_u64).map(|k| (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
 }
@@ -295,7 +295,7 @@ fn functions_of_programs_stand_below_what_the_kernel_does_for_them() {
         .kernel("do_syscall_64", 0, Kind::Sysret)
         .block(0x1128, Kind::Return)
         .block(0x1028, Kind::Call)
-        // A jump, as that of a stub to a library.
+        // A jump, as in a stub for a library.
         .block(0x1200, Kind::Plain)
         .block(0x1100, Kind::Plain)
         .block(0x9_0000, Kind::Plain);
@@ -351,7 +351,7 @@ fn an_idle_cpu_executes_nothing_before_its_release() {
 }
 
 proptest! {
-    /// Whatever is executed: own instructions add up, calls lie within the path, parts have no gap.
+    /// For any execution: own instructions add up, calls are within the path, parts have no gap.
     #[test]
     fn sums_are_exact(
         steps in prop::collection::vec((0..FUNCTIONS.len(), 0..6_u64, 0..7_u8), 1..200),

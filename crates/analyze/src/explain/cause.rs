@@ -1,12 +1,12 @@
-//! What takes the time of a sample: the causes, with the tasks and modes that they concern.
+//! The causes of a sample's latency, with the tasks and modes concerned.
 
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_core::event::Group;
 use punctual_core::{CauseKind, Names, Tid};
 
-/// The events that attribution reads. Of what is not recorded nothing is claimed: its time goes to
-/// a wider cause, or is unknown.
+/// The events that attribution reads. Without a group, the time goes to a wider cause or is
+/// unknown.
 pub const GROUPS: &[Group] = &[
     Group::Sched,
     Group::Irq,
@@ -23,7 +23,7 @@ pub const GROUPS: &[Group] = &[
     Group::Hrtimer,
 ];
 
-/// Where a task was while it had a CPU.
+/// The mode of a task while it had a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Mode {
     /// In the kernel, in this system call.
@@ -35,7 +35,7 @@ pub enum Mode {
     Unknown,
 }
 
-/// The budget that was used up.
+/// The exhausted budget.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Budget {
     /// That of real-time tasks: throttling, the fair server that keeps time for others, or the
@@ -47,15 +47,14 @@ pub enum Budget {
     Group,
 }
 
-/// What took the time of a piece.
+/// The cause of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cause {
     /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of
     /// several were overdue.
     Steal,
     /// The timer interrupt was delayed although a task ran: interrupts were disabled or the CPU
-    /// stalled, or, where that task was in user mode, the timer hardware or the hypervisor delayed
-    /// it.
+    /// stalled, or, with the task in user mode, the timer hardware or the hypervisor delayed it.
     TimerIrqDelay {
         running: Tid,
         mode: Mode,
@@ -69,16 +68,16 @@ pub enum Cause {
     Interrupt(Interrupt),
     /// The CPU was idle and had to wake up.
     IdleExit {
-        /// From which state, where that is known.
+        /// The idle state, if known.
         state: Option<u32>,
     },
-    /// It was decided to wake the thread, and it was not yet on a runqueue.
+    /// The wake-up began, and the thread was not yet enqueued.
     Wakeup {
-        /// If another CPU needed an IPI: the task that ran there.
+        /// The task on the other CPU, if that needed an IPI.
         running: Option<Tid>,
     },
     /// It was ready with the higher priority, and the running task was not preempted: preemption
-    /// was disabled, or the kernel has none there.
+    /// was disabled, or the kernel does not preempt there.
     NonPreemptible {
         running: Tid,
         mode: Mode,
@@ -89,11 +88,11 @@ pub enum Cause {
         /// Its priority, as the kernel's `prio`.
         prio: i16,
     },
-    /// It was ready, and the scheduler chose a task of lower priority, or none.
+    /// It was ready, and the scheduler selected a task of lower priority, or none.
     Throttled {
-        /// The task that was chosen instead.
+        /// The task selected instead.
         running: Tid,
-        /// Which budget was used up.
+        /// The exhausted budget.
         budget: Budget,
     },
     /// It was ready, and a task of the same rank, or of unknown rank, ran.
@@ -111,11 +110,11 @@ pub enum Cause {
     Lock {
         /// The holder: the task that released it, or inherited the priority.
         holder: Option<Tid>,
-        /// Whether the lock is one inside the kernel.
+        /// Whether the lock is inside the kernel.
         kernel: bool,
     },
-    /// It waited for a lock whose holder could not run, because a task of lower priority than the
-    /// thread ran: priority inversion.
+    /// It waited for a lock whose holder could not run, as a task of lower priority than the thread
+    /// ran: priority inversion.
     Inversion {
         holder: Tid,
         by: Tid,
@@ -124,10 +123,10 @@ pub enum Cause {
     Io {
         device: u32,
     },
-    /// It was served a page fault, or waited for a page.
+    /// It handled a page fault, or waited for a page.
     PageFault,
     Reclaim,
-    /// It waited for something that was not recorded.
+    /// It waited for an event that was not recorded.
     Waiting {
         /// The task that woke it; `None`: an interrupt, or unknown.
         woken_by: Option<Tid>,
@@ -137,24 +136,24 @@ pub enum Cause {
         /// The system call that it slept in.
         call: u32,
     },
-    /// What it waited for did not come in time.
+    /// The awaited event did not come in time.
     Timeout {
-        /// The system call that returned so.
+        /// The system call that timed out.
         call: u32,
     },
-    /// Its timer was due, and the kernel might still let it wait.
+    /// Its timer was due, but within the slack the kernel may defer it.
     TimerSlack,
     /// It was stopped: by a signal, a debugger or the freezer.
     Stopped {
-        /// The task that stopped it; `None`: not known.
+        /// The task that stopped it; `None`: unknown.
         by: Option<Tid>,
-        /// The task that let it go on; `None`: not known.
+        /// The task that continued it; `None`: unknown.
         continued_by: Option<Tid>,
     },
     OwnExecution {
         mode: Mode,
     },
-    /// A thread of punctual itself ran that is none of what was measured.
+    /// A thread of punctual itself ran that was not part of the measurement.
     Observer {
         task: Tid,
     },
@@ -163,7 +162,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The kind of cause, which has its id, words and advice.
+    /// The kind of cause, with its id, words and advice.
     pub fn kind(self) -> CauseKind {
         match self {
             Cause::Steal => CauseKind::Steal,
@@ -194,12 +193,12 @@ impl Cause {
         }
     }
 
-    /// The id in JSON, and as a key.
+    /// The id in JSON and for keys.
     pub fn id(self) -> &'static str {
         self.kind().id()
     }
 
-    /// The task that is responsible for it, where one is: the one that ran, held or woke.
+    /// The responsible task, if any: the one that ran, held or woke.
     pub fn task(self) -> Option<Tid> {
         match self {
             Cause::TimerIrqDelay { running, .. }
@@ -219,7 +218,7 @@ impl Cause {
         }
     }
 
-    /// Where the responsible task was, or the thread itself.
+    /// The mode of the responsible task, or of the thread itself.
     pub fn mode(self) -> Option<Mode> {
         match self {
             Cause::TimerIrqDelay { mode, .. }
@@ -230,9 +229,8 @@ impl Cause {
         }
     }
 
-    /// Who or what is responsible, by name: a task, an interrupt, a device, an idle state, a system
-    /// call of the thread itself. `None` if the cause needs no name. Names are untrusted:
-    /// escape them for output.
+    /// The name of the responsible task, interrupt, device, idle state or system call of the thread
+    /// itself. `None` if the cause needs no name. Names are untrusted: escape them for output.
     pub fn who(self, names: &Names) -> Option<String> {
         match self {
             Cause::Interrupt(what) => Some(interrupt_name(what, names).1),
@@ -248,9 +246,9 @@ impl Cause {
         }
     }
 
-    /// Who or what is to blame for it over many samples: not the task that happened to run while
-    /// the thread was throttled, woken, or waited for a timer that nothing in the kernel delayed;
-    /// of a priority inversion the holder of the lock. Otherwise as [`Cause::who`].
+    /// The culprit over many samples. It excludes tasks that only happened to run while the thread
+    /// was throttled, woken, or waited for a timer that the kernel did not delay; of a priority
+    /// inversion it is the holder of the lock. Otherwise as [`Cause::who`].
     pub fn culprit(self, names: &Names) -> Option<String> {
         match self {
             Cause::Throttled { .. }
@@ -262,7 +260,7 @@ impl Cause {
     }
 }
 
-/// `vda`, or the numbers of a device without a name (include/linux/kdev_t.h: MINORBITS is 20).
+/// `vda`, or the numbers of an unnamed device (include/linux/kdev_t.h: MINORBITS is 20).
 pub fn device_name(device: u32, names: &Names) -> String {
     let numbers = || format!("device {}:{}", device >> 20, device & 0xf_ffff);
     names.devices.get(&device).cloned().unwrap_or_else(numbers)

@@ -1,4 +1,4 @@
-//! Which cause a piece of a thread's time has, from what is known of one of its instants.
+//! The cause of a piece of a thread's time, from the state at one of its instants.
 
 use super::irqs::{self, Interrupts};
 use super::search::switched_to;
@@ -17,15 +17,15 @@ use punctual_core::{Event, EventKind, MonotonicNs};
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline
 /// tasks have −1.
 const REAL_TIME: i16 = 100;
-/// The stopper thread (migration/N), which runs for a migration alone; another task that moves the
+/// The stopper thread (migration/N), which runs only for a migration. Another task that moves the
 /// thread had the CPU for itself before (load balancing in a tick, or at a switch).
 const STOPPER: i16 = 0;
-/// This many events before a wake-up are searched for a completed request.
+/// The number of events before a wake-up that are searched for a completed request.
 const NEARBY: usize = 64;
-/// This many events of a CPU are searched for how the task got it that runs.
+/// The number of events of a CPU that are searched for the running task's arrival.
 const SEARCHED_EVENTS: usize = 512;
 
-/// A cause, the CPU that it concerns, and the priority of the responsible task.
+/// A cause, the CPU concerned, and the priority of the responsible task.
 pub struct Judged {
     pub cause: Cause,
     pub cpu: Option<u16>,
@@ -96,7 +96,7 @@ fn running(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs)
     Judged::on(cpu, cause)
 }
 
-/// Locks inside the kernel, and those with priority inheritance, are waited for by spinning, too.
+/// Spinning also waits for locks inside the kernel, and for those with priority inheritance.
 fn spinning(segment: &Segment, at: MonotonicNs) -> Option<Cause> {
     let lock = segment.timeline.lock(at)?;
     let holder = segment.timeline.lent_to(lock.from, at);
@@ -104,7 +104,7 @@ fn spinning(segment: &Segment, at: MonotonicNs) -> Option<Cause> {
     spins.then_some(Cause::Lock { holder, kernel: lock.kernel })
 }
 
-/// It was on the runqueue of a CPU that did something else.
+/// It was enqueued on a CPU with another activity.
 fn ready(
     context: &TraceContext,
     segment: &Segment,
@@ -123,8 +123,8 @@ fn ready(
         return cause.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
     };
     let own = timeline.prio(at);
-    // A switch that happened while the thread stood in this queue, or took the CPU from it, is a
-    // decision of the scheduler against it.
+    // A switch while the thread was in this queue, or that took the CPU from it, is a scheduling
+    // decision against it.
     let queued = queued_since(segment, cpu, at);
     let decided = queued.is_some_and(|since| from > since || preempted && from == since);
     if decided && running == Tid::IDLE && is_moved_unseen(context, timeline, cpu, at) {
@@ -162,17 +162,17 @@ fn ready(
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
                 Cause::NonPreemptible { running, mode: context.mode(running, cpu, at) }
             }
-            // Among time-sharing tasks numbers do not decide who runs.
+            // Among time-sharing tasks, priorities do not decide which one runs.
             _ => Cause::Runqueue { behind: running },
         }
     };
     Judged { cause, cpu: Some(cpu), prio }
 }
 
-/// Whether the CPU is kept from real-time tasks on purpose: a task that is none got it from one
-/// that could have gone on, which only a budget that is used up does (kernel/sched/rt.c, and the
-/// fair server in kernel/sched/deadline.c), or is back in user mode from an interrupt, where
-/// preemption cannot be off.
+/// Whether real-time tasks are throttled: another task got the CPU from one that was still
+/// runnable, which only happens when a budget is exhausted (kernel/sched/rt.c, and the fair server
+/// in kernel/sched/deadline.c), or it is back in user mode from an interrupt, where preemption
+/// cannot be disabled.
 fn withheld(
     context: &TraceContext,
     segment: &Segment,
@@ -205,8 +205,8 @@ fn withheld(
     taken || context.mode(running, cpu, at) == Mode::User && returned()
 }
 
-/// When the thread came to the queue of this CPU, for an instant at which it stands there: what
-/// the CPU chose before was no decision against it.
+/// When the thread joined the queue it is in at an instant: earlier choices of the CPU were not
+/// against it.
 fn queued_since(segment: &Segment, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
     let spans = &segment.timeline.spans;
     let place = spans.partition_point(|span| span.to <= at);
@@ -217,8 +217,8 @@ fn queued_since(segment: &Segment, cpu: u16, at: MonotonicNs) -> Option<Monotoni
     before.iter().rev().take_while(is_queued).last().map(|span| span.from)
 }
 
-/// Whether the thread left the queue of this CPU without an event that shows when: it runs on
-/// another CPU next, and was not seen to be moved.
+/// Whether the thread left the queue of this CPU at an unknown instant: it runs on another CPU
+/// next, without a recorded migration.
 fn is_moved_unseen(
     context: &TraceContext,
     timeline: &ThreadTimeline,
@@ -235,7 +235,7 @@ fn is_moved_unseen(
     })
 }
 
-/// The wake-up began. If it is on another CPU, that CPU must handle an IPI first
+/// The wake-up began. If it is to another CPU, that CPU must handle an IPI first
 /// (kernel/sched/core.c: ttwu_queue_wakelist).
 fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
     let here =
@@ -283,16 +283,16 @@ fn waiting(
         return Judged::anywhere(Cause::PageFault);
     }
     let by_timer = !shows_another_waker(context, segment, at);
-    // Of a wait that began before the record the state is not known.
+    // The state in a wait that began before the record is unknown.
     if (doing == ThreadState::Blocked || !by_timer && segment.is_unseen(at))
         && let Some((_, device)) = completed(context, segment, at)
     {
         return Judged::anywhere(Cause::Io { device });
     }
     match segment.kind {
-        // No timer woke it: it was interrupted in its sleep, and then frozen, for one, or was still
-        // in a wait of its cycle before. Or one did before, and this is what a program waits for
-        // within its cycle.
+        // No timer woke it: for example, it was interrupted in its sleep and then frozen, or was
+        // still in a wait of its previous cycle. Or one did before, and this is a wait within its
+        // cycle.
         Kind::Timer
             if woken_by.is_some() && shows_interrupts(context)
                 || !by_timer
@@ -312,7 +312,7 @@ fn waiting(
     }
 }
 
-/// A wait for something that came, or did not come in time.
+/// A wait for an event that came, or did not come in time.
 fn wait(
     context: &TraceContext,
     timeline: &ThreadTimeline,
@@ -341,7 +341,7 @@ fn has_woken(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs)
     timeline.wakes.get(first).is_some_and(|wake| wake.at <= at)
 }
 
-/// The task that wakes the thread next, if no interrupt does; of a packet the task that sent it.
+/// The task that wakes the thread next, unless an interrupt does; for a packet, its sender.
 fn woken_by(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Option<Tid> {
     let timeline = segment.timeline;
     let wake = timeline.wake_after(at)?;
@@ -351,8 +351,8 @@ fn woken_by(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Optio
     Some(wake.waker).filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid)
 }
 
-/// Whether the wake-up that follows is seen not to be that of a timer: it is in no timer's handler,
-/// or in one that completed a request (null_blk does so).
+/// Whether the next wake-up is known not to be by a timer: outside of any timer handler, or in one
+/// that completed a request (as null_blk does).
 fn shows_another_waker(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> bool {
     let groups = context.coverage.groups.as_deref().unwrap_or_default();
     if !groups.contains(&Group::Hrtimer) || !shows_interrupts(context) {
@@ -364,7 +364,7 @@ fn shows_another_waker(context: &TraceContext, segment: &Segment, at: MonotonicN
     let event = |place: &u32| &context.events[*place as usize];
     let (before, since) =
         places.split_at(places.partition_point(|place| event(place).at < wake.at));
-    // Without sched_waking there is only what the woken CPU did, which an IPI told.
+    // Without sched_waking, only the activity of the woken CPU after an IPI is known.
     let mut same = since.iter().map(event).take_while(|event| event.at == wake.at);
     if !same
         .any(|event| matches!(event.what, EventKind::Waking { task, .. } if task == timeline.tid))
@@ -378,7 +378,7 @@ fn shows_another_waker(context: &TraceContext, segment: &Segment, at: MonotonicN
         | EventKind::IrqEntry { .. }
         | EventKind::VectorEntry { .. }
         | EventKind::SoftirqEntry { .. } => Some(true),
-        // An interrupt may have come within a timer's handler, with PREEMPT_RT a switch, too.
+        // An interrupt may have occurred within a timer's handler and, with PREEMPT_RT, a switch.
         EventKind::HrtimerExpireEntry { .. }
         | EventKind::IrqExit { .. }
         | EventKind::VectorExit { .. }
@@ -389,15 +389,15 @@ fn shows_another_waker(context: &TraceContext, segment: &Segment, at: MonotonicN
     shows.unwrap_or(false)
 }
 
-/// Whether a wake-up by a timer would be seen to be one.
+/// Whether a wake-up by a timer would be recognisable.
 fn shows_interrupts(context: &TraceContext) -> bool {
     let groups = context.coverage.groups.as_deref().unwrap_or_default();
     [Group::Vectors, Group::Irq, Group::Softirq].iter().all(|group| groups.contains(group))
 }
 
-/// With PREEMPT_RT the timers of threads without real-time policy expire in a softirq that is a
-/// thread's (kernel/time/hrtimer.c: hrtimer_run_softirq; kernel/softirq.c): what keeps that thread
-/// from its CPU delays the timer.
+/// With PREEMPT_RT, the timers of threads without real-time policy expire in a softirq thread
+/// (kernel/time/hrtimer.c: hrtimer_run_softirq; kernel/softirq.c): a delay of that thread delays
+/// the timer.
 fn behind_the_softirq(
     context: &TraceContext,
     segment: &Segment,
@@ -412,7 +412,7 @@ fn behind_the_softirq(
     let waker =
         Segment { timeline: &timeline, kind: Kind::Interval, cpu, from, to, waiting, urgency };
     let judged = ready(context, &waker, cpu, preempted, at);
-    // What is queued with that thread may be above the one that sleeps.
+    // A task queued with that thread may have a higher priority than the sleeper.
     let own = segment.timeline.prio(at);
     Some(match (judged.cause, judged.prio, own) {
         (Cause::Runqueue { behind: by }, Some(prio), Some(own))
@@ -424,7 +424,7 @@ fn behind_the_softirq(
     })
 }
 
-/// The timer should have expired, and no thread was woken yet.
+/// The timer should have expired, but no thread was woken yet.
 fn before_the_timer(
     context: &TraceContext,
     segment: &Segment,
@@ -449,14 +449,14 @@ fn before_the_timer(
     Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
 }
 
-/// What events show of interrupts on this CPU when the timer of the segment was due.
+/// The state of interrupts on this CPU when the timer of the segment was due.
 pub fn interrupts(context: &TraceContext, segment: &Segment, cpu: u16, running: Tid) -> Interrupts {
     let wake = segment.timeline.wake_after(segment.from);
     let served = wake.map_or(segment.to, |wake| wake.at);
     irqs::shown(context, cpu, running, segment.from, served)
 }
 
-/// The completed request that woke the thread: its place among the events, and its device.
+/// The completed request that woke the thread: its event's index, and its device.
 pub fn completed(
     context: &TraceContext,
     segment: &Segment,

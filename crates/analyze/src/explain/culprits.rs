@@ -4,23 +4,22 @@ use super::{Cause, Explanation, Part};
 use punctual_core::{Names, Nanos};
 use std::collections::BTreeMap;
 
-/// One culprit: the same cause by the same name.
+/// A culprit: the same cause with the same name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Culprit {
-    /// The cause, as it was where it took longest; its numbers (of a thread, a system call) are
-    /// those of that one part.
+    /// The cause in the part where it took longest, with that part's numbers (thread, system call).
     pub cause: Cause,
     /// The priority of its task there, as the kernel's `prio`, if a switch shows it.
     pub prio: Option<i16>,
-    /// Who or what: see [`Cause::culprit`].
+    /// The culprit's name: see [`Cause::culprit`].
     pub who: Option<String>,
     /// Its time in all samples.
     pub time: Nanos,
-    /// Of the time of all samples.
+    /// The share of the time of all samples.
     pub share: f64,
-    /// In how many samples it took any time.
+    /// The number of samples in which it took any time.
     pub samples: u64,
-    /// Of how many it took the most of all.
+    /// The number of samples in which it took the most time.
     pub leads: u64,
     /// Its longest time in one sample.
     pub longest: Nanos,
@@ -30,14 +29,14 @@ pub struct Culprit {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ranking {
     pub samples: u64,
-    /// Their latencies, added up: the culprits' times add up to the same.
+    /// The sum of their latencies, which is also the sum of the culprits' times.
     pub latency: Nanos,
-    /// The worst first; equal ones by their words.
+    /// The worst first; ties by their words.
     pub culprits: Vec<Culprit>,
 }
 
 /// Ranks the culprits of the samples with at least this latency. A sample counts in full or not at
-/// all, so that a limit takes samples away and changes nothing of the others.
+/// all, so that a threshold removes samples without changing others.
 pub fn rank<'a>(
     explained: impl IntoIterator<Item = &'a Explanation>,
     names: &Names,
@@ -75,7 +74,7 @@ pub fn rank<'a>(
     ranking
 }
 
-/// Parts of the same key are the same culprit's.
+/// Parts with the same key have the same culprit.
 fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
     (cause.id(), cause.culprit(names))
 }

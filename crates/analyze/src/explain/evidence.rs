@@ -1,4 +1,4 @@
-//! The events that prove a piece: those that began and ended what it is about.
+//! The events that prove a piece: those that began and ended its subject.
 
 use super::Cause;
 use super::classify;
@@ -12,10 +12,10 @@ use crate::threads::Interrupt;
 use punctual_core::event::Tid;
 use punctual_core::{Event, EventKind, MonotonicNs};
 
-/// This many events before and after a piece are searched for its proof.
+/// The number of events before and after a piece that are searched for its proof.
 const SEARCHED_EVENTS: usize = 512;
 
-/// Their places among the events, ascending. Empty if no event proves the cause.
+/// The indices of the events, ascending. Empty if no event proves the cause.
 pub fn of(
     context: &TraceContext,
     segment: &Segment,
@@ -41,7 +41,7 @@ pub fn of(
             begun.map_or_else(Vec::new, |begun| both(vec![begun], search.around(here, |_| true)))
         }
         Cause::Lock { .. } => both(own(&timeline.lock_events), own(&timeline.about)),
-        // Without the fault itself nothing proves one.
+        // Without the fault event, no other proves it.
         Cause::PageFault => search
             .before(&timeline.fault_events, |_| true)
             .map_or_else(Vec::new, |fault| both(vec![fault], own(&timeline.about))),
@@ -78,12 +78,12 @@ pub fn of(
         | Cause::Preempted { by: running, .. } => {
             who_ran(&search, here, running, own(&timeline.about))
         }
-        // Its evidence is put together from those of the wait and of what the holder did.
+        // Its evidence is combined from that of the wait and of the holder's activity.
         Cause::Inversion { .. } | Cause::Observer { .. } | Cause::Unknown => Vec::new(),
     }
 }
 
-/// Both: that the thread waited, and who ran meanwhile.
+/// The evidence for the wait of the thread and for the running task.
 fn who_ran(search: &Search, here: &[u32], running: Tid, waited: Vec<usize>) -> Vec<usize> {
     let is_of = |event: &Event| event.tid == running || switched_to(event) == Some(running);
     let ran = search.around(here, is_of);
@@ -103,8 +103,7 @@ struct Search<'s, 'e> {
 }
 
 impl Search<'_, '_> {
-    /// The last such event at or before the beginning, and the first at or after the end: what
-    /// began it and what ended it.
+    /// The last such event at or before the start, and the first at or after the end.
     fn around(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Vec<usize> {
         let begun = self.before(places, &is);
         let ended = places.partition_point(|place| self.event(place).at < self.to);
@@ -126,7 +125,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// The request: issued, completed, and the wake-up that followed.
+/// The request: its issue, completion, and the following wake-up.
 fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
     let Some(wake) = timeline.wake_after(search.from) else { return Vec::new() };
     let places = search.context.on(wake.cpu);

@@ -5,24 +5,24 @@ use super::trace_context::TraceContext;
 use punctual_core::event::CpuContext;
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 
-/// This many events of a CPU are searched for what shows its interrupts.
+/// The number of events of a CPU that are searched for the state of its interrupts.
 const SEARCHED_EVENTS: usize = 512;
 
-/// What the events of a CPU show of its interrupts when a timer was due, each as a place among the
-/// events.
+/// The state of a CPU's interrupts when a timer was due, with the indices of the events that show
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interrupts {
     /// They were disabled here and not enabled again until then.
     Disabled(usize),
-    /// They were enabled: before it was due and after it, or where sections with interrupts
-    /// disabled are recorded, and none was open.
+    /// They were enabled: before and after the due time, or no section with interrupts disabled was
+    /// open where such sections are recorded.
     Enabled(usize, Option<usize>),
-    /// Not known; this event shows when they were enabled last.
+    /// Unknown; this event shows when they were last enabled.
     Unknown(Option<usize>),
 }
 
-/// What is shown for a timer of this CPU that was due at `due` and served at `served`, while the
-/// task ran.
+/// The state for a timer of this CPU that was due at `due` and served at `served`, while the task
+/// ran.
 pub fn shown(
     context: &TraceContext,
     cpu: u16,
@@ -48,7 +48,7 @@ pub fn shown(
     let is_same = |place: &&u32| event(place).tid == running && switched_to(event(place)).is_none();
     let enabled = |place: &u32| is_enabled(event(place)).then_some(*place as usize);
     let last = before().take_while(is_same).find_map(enabled);
-    // Between a system call's ends and a switch it does one thing.
+    // Between a system call's ends and a switch, its mode does not change.
     let within = |place: &&u32| {
         let of = event(place);
         let ends =

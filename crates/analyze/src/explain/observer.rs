@@ -1,10 +1,10 @@
-//! What punctual itself took: its controller and its recorders ran where the thread was to run.
+//! The time taken by punctual itself: its controller and recorders ran where the thread was to run.
 
 use super::trace_context::TraceContext;
 use super::{Cause, Part, parts};
 
-/// The parts, those of punctual's own threads as its own. What the measurement consists of, such as
-/// the other thread of a pair, is no observer.
+/// The parts, with those of punctual's own threads marked as the observer's. A thread of the
+/// measurement, such as the other thread of a pair, is not an observer.
 pub fn judge(context: &TraceContext, all: Vec<Part>) -> Vec<Part> {
     let mut judged: Vec<Part> = Vec::with_capacity(all.len());
     for mut part in all {

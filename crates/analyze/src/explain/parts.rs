@@ -6,14 +6,13 @@ use super::segment::Segment;
 use super::trace_context::TraceContext;
 use super::{Budget, Cause, Part, evidence};
 
-/// The parts of a segment, one after the other, without holes; waits for other tasks are not
-/// followed.
+/// The consecutive parts of a segment, without gaps; waits for other tasks are not followed.
 pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (from, to) in segment.pieces(context) {
         let Judged { cause, cpu, prio } = classify::cause(context, segment, from);
         let evidence = evidence::of(context, segment, cause, cpu, from, to);
-        // What no event proves is unknown.
+        // Without a proving event, the cause is unknown.
         let proven = !evidence.is_empty();
         let (cause, cpu, prio) =
             if proven { (cause, cpu, prio) } else { (Cause::Unknown, None, None) };
@@ -32,8 +31,8 @@ pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     throttled_before(parts)
 }
 
-/// Only real-time tasks use up the budget of real-time tasks: where a thread is throttled while
-/// another task runs, it was so since that one has the CPU, whatever that one did meanwhile.
+/// Only real-time tasks exhaust the budget of real-time tasks: a thread that is throttled while
+/// another task runs has been so since that task got the CPU, whatever it did meanwhile.
 fn throttled_before(mut parts: Vec<Part>) -> Vec<Part> {
     let mut known = None;
     for part in parts.iter_mut().rev() {
@@ -54,7 +53,7 @@ fn throttled_before(mut parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-/// Adds a part, or makes the last one longer.
+/// Adds a part, or extends the last one.
 pub fn join(parts: &mut Vec<Part>, part: Part) {
     match parts.last_mut().filter(|last| last.cause == part.cause && last.cpu == part.cpu) {
         Some(last) => {
@@ -67,7 +66,7 @@ pub fn join(parts: &mut Vec<Part>, part: Part) {
     }
 }
 
-/// With its evidence in order, each piece once.
+/// Sorts its evidence without duplicates.
 pub fn tidy(mut part: Part) -> Part {
     part.evidence.sort_unstable();
     part.evidence.dedup();

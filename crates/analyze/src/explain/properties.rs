@@ -1,4 +1,4 @@
-//! From any events whatever: parts that add up, and no cause without events that prove it.
+//! For arbitrary events: parts add up, and every cause is proven by events.
 
 use super::*;
 use crate::threads::Interrupt;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use punctual_core::EventKind;
 use punctual_core::event::{CpuContext, Futex, StackId};
 
-/// What holds for every explanation.
+/// The properties of every explanation.
 pub fn check(explanation: &Explanation, events: &[Event]) {
     let LatencyInterval { due, woke, .. } = explanation.interval;
     assert!(explanation.adds_up(), "{explanation:?}");
@@ -23,7 +23,7 @@ pub fn check(explanation: &Explanation, events: &[Event]) {
     assert_eq!(explanation.confidence() == Confidence::High, explanation.warnings.is_empty());
 }
 
-/// Each step is proven by its event, and comes before the one that it led to.
+/// Each step is proven by its event, and precedes the one it led to.
 fn check_wakeups(wakeups: &[WakeUp], events: &[Event]) {
     assert!(wakeups.len() <= wakeups::STEPS);
     for wake_up in wakeups {
@@ -108,7 +108,7 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
     }
 }
 
-/// What waits, pages, devices and timers tell, beside what all recordings hold.
+/// Events of waits, pages, devices and timers, besides those of all recordings.
 fn any_wait() -> impl Strategy<Value = Event> {
     let task = || (0u32..6).prop_map(Tid);
     let what = prop_oneof![
@@ -193,7 +193,7 @@ proptest! {
         if sorted {
             events.sort_by_key(|event| event.at);
         }
-        // The clock steps: all that follows has another time.
+        // The clock steps: all later events have another time.
         events.iter_mut().skip(step).for_each(|event| event.at = event.at + Nanos(by));
         let woke = due + span + if by > 2_000 { by } else { 0 };
         let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };

@@ -2,7 +2,7 @@
 
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 
-/// The span that holds this instant, of spans that do not overlap and come in the order of time.
+/// The span at this instant, of spans that do not overlap and are in order of time.
 pub fn covering<T>(
     spans: &[T],
     at: MonotonicNs,
@@ -12,7 +12,7 @@ pub fn covering<T>(
     spans.get(place).filter(|span| ends(span).0 <= at)
 }
 
-/// The task that gets the CPU with this event.
+/// The task switched to by this event.
 pub fn switched_to(event: &Event) -> Option<Tid> {
     match event.what {
         EventKind::Switch { next, .. } => Some(next),

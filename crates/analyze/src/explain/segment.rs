@@ -1,5 +1,4 @@
-//! A segment of a thread's time: what the thread did in it, and the pieces without a relevant
-//! change inside.
+//! A segment of a thread's time: the state of the thread, and the pieces without a relevant change.
 
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
@@ -8,11 +7,11 @@ use crate::threads::{Interrupt, ThreadState};
 use punctual_core::{Event, MonotonicNs, Tid};
 use std::rc::Rc;
 
-/// A segment of a thread's time, and the threads that wait for it.
+/// A segment of a thread's time, with the threads that wait for it.
 pub struct Segment<'s> {
     pub timeline: &'s ThreadTimeline,
     pub kind: Kind,
-    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
+    /// The CPU on which its end was seen; [`Event::NO_CPU`] if unknown.
     pub cpu: u16,
     pub from: MonotonicNs,
     pub to: MonotonicNs,
@@ -23,7 +22,7 @@ pub struct Segment<'s> {
 }
 
 impl Segment<'_> {
-    /// What the thread did. One of which nothing is known until it is woken was asleep.
+    /// The state of the thread. If it is unknown until a wake-up, the thread was asleep.
     pub fn doing(&self, context: &TraceContext, at: MonotonicNs) -> ThreadState {
         match self.timeline.span(at).map(|span| span.doing) {
             _ if self.is_unseen(at) && self.is_woken_later(context, at) => ThreadState::Sleeping,
@@ -32,7 +31,7 @@ impl Segment<'_> {
         }
     }
 
-    /// Whether no event shows what the thread did.
+    /// Whether no event shows the thread's state.
     pub fn is_unseen(&self, at: MonotonicNs) -> bool {
         self.timeline.span(at).is_none_or(|span| span.doing == ThreadState::Unknown)
     }
@@ -43,7 +42,7 @@ impl Segment<'_> {
         waking.map_or(self.cpu, |wake| wake.cpu)
     }
 
-    /// Whether the thread's next event is its wake-up, and no event is missing until then.
+    /// Whether the thread's next event is its wake-up, with no event missing until then.
     fn is_woken_later(&self, context: &TraceContext, at: MonotonicNs) -> bool {
         let timeline = self.timeline;
         let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };
@@ -53,8 +52,8 @@ impl Segment<'_> {
         !seen && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
     }
 
-    /// The thread of the softirq in which the timer expired that woke this one. Where the softirq
-    /// followed an interrupt instead, the waker is the task that both interrupted: none.
+    /// The thread of the softirq in which the timer expired that woke this one; none if the softirq
+    /// followed an interrupt, as the waker is then the task that both interrupted.
     pub fn softirq_thread(
         &self,
         context: &TraceContext,
@@ -75,7 +74,7 @@ impl Segment<'_> {
         if own.all(|(_, _, what)| is_soft(what)) { context.timeline(wake.waker) } else { None }
     }
 
-    /// The pieces between the segment's ends in which nothing changes, without holes.
+    /// The pieces between the segment's ends without a change, and without gaps.
     pub fn pieces(&self, context: &TraceContext) -> Vec<(MonotonicNs, MonotonicNs)> {
         let Segment { timeline, from, to, .. } = self;
         let (from, to) = (*from, *to);
@@ -97,13 +96,13 @@ impl Segment<'_> {
         cuts.extend(timeline.wakes.iter().map(|wake| wake.at));
         let slack = slack::of(context, timeline, from).filter(|_| self.kind == Kind::Timer);
         cuts.extend(slack.iter().flat_map(|slack| [slack.from, slack.to]));
-        // While it waits for a CPU the timer does.
+        // While it waits for a CPU, so does the timer.
         let softirq = self.softirq_thread(context, from);
         cuts.extend(softirq.iter().flat_map(|thread| &thread.spans).map(|span| span.from));
         cuts.retain(|at| (from..=to).contains(at));
         cuts.sort_unstable();
         cuts.dedup();
-        // Between these the thread does one thing: its CPU's changes matter.
+        // Between these the thread's state is constant: the changes of its CPU matter.
         let mut all = cuts.clone();
         for pair in cuts.windows(2) {
             for cpu in self.cpus(context, pair[0]) {
@@ -115,7 +114,7 @@ impl Segment<'_> {
         all.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
 
-    /// The CPUs that matter to what the thread does at an instant.
+    /// The CPUs relevant to the thread's state at an instant.
     fn cpus(&self, context: &TraceContext, at: MonotonicNs) -> impl Iterator<Item = u16> {
         let doing = self.doing(context, at);
         let (one, other) = match doing {
@@ -146,8 +145,8 @@ fn of_cpu(
     });
 }
 
-/// The ends of those spans that share an instant with `from..=to`; the spans stand in the order of
-/// time and do not overlap.
+/// The ends of those spans that share an instant with `from..=to`; the spans are in order of time
+/// and do not overlap.
 fn within<T>(
     spans: &[T],
     from: MonotonicNs,

@@ -1,27 +1,26 @@
-//! The time by which the kernel might let the timer of a thread expire later than asked for.
+//! The time by which the kernel may defer the timer of a thread.
 
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
-/// This many events before a wake-up are searched for the timer that did it.
+/// The number of events before a wake-up that are searched for its timer.
 const NEARBY: usize = 64;
 
-/// The slack of a timer: the place of the event that shows it, and the instants between which the
-/// timer may expire.
+/// The slack of a timer: the index of the event that shows it, and the bounds of the expiry.
 pub struct Slack {
     pub evidence: usize,
     pub from: MonotonicNs,
     pub to: MonotonicNs,
 }
 
-/// Whether at this instant the timer that wakes the thread was due, and might still wait.
+/// Whether the timer that wakes the thread was due at this instant but within its slack.
 pub fn has_slack(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) -> bool {
     of(context, timeline, at).is_some_and(|slack| slack.from <= at && at < slack.to)
 }
 
-/// The slack of the timer whose handler wakes the thread next; `None` where it has none, or where
-/// no event shows it.
+/// The slack of the timer whose handler wakes the thread next; `None` if it has none, or no event
+/// shows it.
 pub fn of(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) -> Option<Slack> {
     let wake = timeline.wake_after(at)?;
     wake.interrupt?;
@@ -33,7 +32,7 @@ pub fn of(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) ->
         EventKind::HrtimerExpireEntry { timer, expires, slack, .. } => {
             Some(Some((place, timer, expires, slack)))
         }
-        // What wakes outside of a timer's handler is no timer.
+        // A wake-up outside of a timer's handler is not by a timer.
         EventKind::HrtimerExpireExit { .. }
         | EventKind::BlockComplete { .. }
         | EventKind::IrqEntry { .. }
@@ -44,7 +43,7 @@ pub fn of(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) ->
     if let (Some(from), Some(slack)) = (expires, slack) {
         return Some(Slack { evidence: place, from, to: from + Nanos(slack.get().into()) });
     }
-    // Recorders that see the kernel's own records alone have it of its start.
+    // Recorders of only the kernel's own records have it from the timer's start.
     let is_start = |event: &Event| match event.what {
         EventKind::HrtimerStart { timer: of, .. } => of == timer,
         _ => false,

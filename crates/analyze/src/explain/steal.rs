@@ -1,19 +1,19 @@
-//! What only a hypervisor can have taken: segments in which a CPU did nothing although it had to.
+//! Steal of a single CPU: segments in which a CPU did nothing although it had to.
 //!
-//! A CPU that exits from idle takes the exit latency that its idle state declares, and a CPU that
-//! runs takes an interrupt that is due as soon as interrupts are on. What took far longer is held
-//! against the steal clock. With that evidence it is steal; without, it keeps its name,
-//! and a warning reports that it is likely. Several CPUs at once are proof before this (`steal`).
+//! An exit from idle takes the exit latency declared by the idle state, and a running CPU takes a
+//! pending interrupt as soon as interrupts are enabled. Far longer times are compared with the
+//! steal clock. With that evidence they are steal; without, they keep their name, and a warning
+//! reports that steal is likely. Several CPUs at once are proof earlier (`steal`).
 
 use super::trace_context::TraceContext;
 use super::{Cause, Mode, Part, Warning, parts};
 use crate::steal::SHORTEST;
 use punctual_core::Nanos;
 
-/// An exit from idle is long from this many times the declared exit latency on.
+/// The ratio to the declared exit latency from which an exit from idle is long.
 const TIMES: i64 = 10;
 
-/// The parts, with steal where the steal clock covers them, and the warnings about the rest.
+/// The parts, as steal if the steal clock covers them, and the warnings about the others.
 pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>) {
     let mut left = context.coverage.steal.unwrap_or(Nanos::ZERO);
     let (mut judged, mut warnings): (Vec<Part>, Vec<Warning>) = (Vec::new(), Vec::new());
@@ -42,20 +42,20 @@ pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>
 }
 
 /// Whether an exit from idle took far longer than its state declares. The deepest states take some
-/// hundred microseconds; where nothing is declared none takes this long.
+/// hundred microseconds; without a declaration, no state takes this long.
 pub fn is_long_exit(time: Nanos, declared: Option<Nanos>) -> bool {
     let declared = declared.map_or(0, |declared| declared.ns());
     time >= SHORTEST.max(Nanos(declared.saturating_mul(TIMES)))
 }
 
-/// Why a part is not what it seems to be.
+/// The warning about a part that may have another reason.
 fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
     match part.cause {
         Cause::IdleExit { state } => {
             let declared = state.and_then(|state| context.coverage.idle_latencies.get(&state));
             is_long_exit(part.span(), declared.copied()).then_some(Warning::LongIdleExit)
         }
-        // Elsewhere in the kernel interrupts may have been off.
+        // Elsewhere in the kernel, interrupts may have been disabled.
         Cause::OwnExecution { mode: Mode::User | Mode::Unknown }
         | Cause::NonPreemptible { mode: Mode::User, .. }
         | Cause::TimerIrqDelay { mode: Mode::User, .. } => {

@@ -1,4 +1,4 @@
-//! Whether a thread was stopped, and who did that.
+//! Whether a thread was stopped, and by whom.
 
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
@@ -7,11 +7,11 @@ use punctual_core::cycle::is_interrupted;
 use punctual_core::event::{Tid, signal};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
-/// This many events of a thread are searched for the system call that the freezer interrupted.
+/// The number of events of a thread that are searched for the system call interrupted by the
+/// freezer.
 const SEARCHED_EVENTS: usize = 64;
 
-/// The stop that goes on at this instant: a signal's or a debugger's, which the state shows, or
-/// the freezer's.
+/// The stop at this instant: by a signal or a debugger, shown by the state, or by the freezer.
 pub fn stop<'t>(
     context: &TraceContext,
     timeline: &'t ThreadTimeline,
@@ -25,15 +25,15 @@ pub fn stop<'t>(
     }
 }
 
-/// The freezer of a control group lets a thread sleep on its way back to its program
-/// (kernel/signal.c: do_freezer_trap): in no system call and in no page fault. That shows where its
-/// system calls are recorded.
+/// Whether the freezer of a control group suspends the thread on its way back to user mode
+/// (kernel/signal.c: do_freezer_trap), in no system call and in no page fault. This requires
+/// recorded system calls.
 fn is_frozen(context: &TraceContext, timeline: &ThreadTimeline, span: &ThreadSpan) -> bool {
     interrupted_call(context, timeline, span.from).is_some() && !timeline.faults_at(span.from)
 }
 
-/// The end of the system call that the thread left last before this instant, if a signal had ended
-/// it and nothing shows that the thread did anything afterwards.
+/// The end of the last system call before this instant, if a signal had ended it and no later event
+/// of the thread is known.
 fn interrupted_call(
     context: &TraceContext,
     timeline: &ThreadTimeline,
@@ -53,8 +53,8 @@ fn interrupted_call(
     .and_then(|(at, interrupted)| interrupted.then_some(at))
 }
 
-/// Who stopped the thread: the sender of the last signal before that stops it or its process, or,
-/// of the freezer, the task that woke it from the wait that it interrupted.
+/// The task that stopped the thread: the sender of the last signal that stops it or its process or,
+/// for the freezer, the task that woke it from the interrupted wait.
 pub fn stopped_by(
     context: &TraceContext,
     timeline: &ThreadTimeline,
@@ -72,7 +72,7 @@ pub fn stopped_by(
     is_task.then_some(wake.waker)
 }
 
-/// The place of the signal that stopped the thread.
+/// The index of the signal that stopped the thread.
 pub fn signal(
     context: &TraceContext,
     timeline: &ThreadTimeline,
@@ -91,14 +91,14 @@ pub fn signal(
             let what = context.events[*place].what;
             matches!(what, EventKind::Signal { task, .. } if to_it(task))
         })
-        // What was let go on since was stopped by something else.
+        // If it was continued since, the current stop has another reason.
         .filter(|place| {
             let what = context.events[*place].what;
             matches!(what, EventKind::Signal { signal, .. } if signal::STOP.contains(&signal))
         })
 }
 
-/// The task that ran, unless an interrupt did it.
+/// The running task, unless in an interrupt.
 fn sender(context: &TraceContext, event: &Event) -> Option<Tid> {
     let by_interrupt = context.interrupt(event.cpu, event.at).is_some();
     (event.tid != Tid::IDLE && !by_interrupt).then_some(event.tid)

@@ -1,4 +1,4 @@
-//! Each cause from the events that a kernel records for it.
+//! Each cause from the kernel events that show it.
 
 mod mutants;
 mod observer;
@@ -31,7 +31,7 @@ fn switch(
     event(at, cpu, prev, EventKind::Switch { prev_prio, prev_state, next: Tid(next), next_prio })
 }
 
-/// A local timer's interrupt from `at` on that wakes the thread 5 ns later and lasts 10 ns.
+/// A local timer's interrupt at `at` that wakes the thread 5 ns later and lasts 10 ns.
 fn timer(at: i64, cpu: u16, running: u32) -> [Event; 4] {
     let task = Tid(THREAD);
     [
@@ -244,7 +244,7 @@ fn storage_and_pages_are_waited_for() {
     let events = [vec![fault, blocks(110)], disk.into()].concat();
     let explanation = explained(interval(100, 165, Kind::Interval), &events);
     assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
-    // Directly after the fault it asks the disk for a page, or to write: only that ends the fault.
+    // Directly after the fault it reads or writes the disk: only a write ends the fault.
     for (write, cause) in [(false, Cause::PageFault), (true, Cause::Io { device: 0xfe00 })] {
         let issue = EventKind::BlockIssue { device: 0xfe00, sector: 8, bytes: 4096, write };
         let before = vec![fault, event(108, 0, THREAD, issue), blocks(110)];
@@ -252,7 +252,7 @@ fn storage_and_pages_are_waited_for() {
             explained(interval(100, 165, Kind::Interval), &[before, disk.into()].concat());
         assert!(causes(&explanation).contains(&(cause, 44)), "{explanation:?}");
     }
-    // What is written to reclaim memory for the page does not end it.
+    // A write to reclaim memory for the page does not end it.
     let issue = EventKind::BlockIssue { device: 0xfe00, sector: 8, bytes: 4096, write: true };
     let does =
         [EventKind::ReclaimBegin { order: 0 }, issue, EventKind::ReclaimEnd { reclaimed: 1 }];
@@ -285,7 +285,7 @@ fn what_is_missing_is_unknown_and_lowers_the_confidence() {
 
 #[test]
 fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
-    // A spinning real-time task was taken off for another one before the thread was due.
+    // A spinning real-time task was preempted by another one before the thread was due.
     let mut events = vec![switch(50, 0, (8, 49), TaskState::Preempted, (9, LOWER))];
     events.extend(timer(100, 0, 9));
     events.extend(timer(200, 0, 9).into_iter().filter(|event| {
@@ -300,8 +300,7 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
         .find(|(cause, _)| *cause == throttled)
         .map(|(_, span)| span.ns());
     assert_eq!(sum, Some(90 + 90), "{:?}", causes(&explanation));
-    // Where the task was let go by one that waited, no event shows why the thread was not switched
-    // to.
+    // If the task that ran gave way by waiting, no event shows why the thread was not switched to.
     events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
     let explanation = explained(interval(90, 310, Kind::Timer), &events);
     assert!(
@@ -315,7 +314,7 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
 fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
     let hog = (5, LOWER);
     let found = |at, call| event(at, 0, 5, EventKind::Interrupted { call });
-    // Neither sched_waking nor system calls are in the record.
+    // sched_waking and system calls are not recorded.
     let lean = |call| {
         let [entry, _, wakeup, exit] = timer(150, 0, 5);
         vec![
@@ -340,7 +339,7 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
         ];
         assert_eq!(causes(&explanation), expected);
     }
-    // A page fault just before is what the interrupt met; one long ago is over.
+    // An interrupt meets a page fault just before it; an earlier one is over.
     for (at, mode) in
         [(140, Mode::Fault), (140 - 1_500_000, Mode::Unknown), (140 - 20_000_000, Mode::User)]
     {
@@ -357,8 +356,8 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
     }
 }
 
-/// A page fault that clears a huge page takes milliseconds: an interrupt that meets no system call
-/// after that time did not return to user mode.
+/// A page fault that clears a huge page takes milliseconds: a later interrupt outside of a system
+/// call did not return to user mode.
 #[test]
 fn a_long_page_fault_is_no_throttling() {
     let met = |at| event(at, 0, 9, EventKind::Interrupted { call: None });
@@ -379,12 +378,12 @@ fn a_long_page_fault_is_no_throttling() {
         explanation.parts.iter().any(|part| matches!(part.cause, Cause::Throttled { .. }))
     };
     assert!(!is_throttled(&explained(50)), "{:?}", causes(&explained(50)));
-    // One that began so long ago is over, and a task in user mode would have been preempted.
+    // A fault that began long ago is over, and a task in user mode would have been preempted.
     let long_ago = explained(-20_000_000);
     assert!(is_throttled(&long_ago), "{:?}", causes(&long_ago));
 }
 
-/// Its timer was due while it was stopped or frozen: then no timer is late.
+/// Its timer was due while it was stopped or frozen: no timer is late then.
 #[test]
 fn a_thread_that_a_task_lets_go_on_had_waited_for_that() {
     let woken = |what| event(900, 0, 5, what);
@@ -408,7 +407,7 @@ fn a_thread_that_a_task_lets_go_on_had_waited_for_that() {
         };
         let waiting = (cause, 800);
         assert_eq!(causes(&explained(&coverage))[0], waiting, "{state:?}");
-        // Without the events of interrupts the task may have been interrupted by the timer.
+        // Without events of interrupts, the timer may have interrupted the task.
         coverage.groups = Some(vec![Group::Sched]);
         let is_the_same = causes(&explained(&coverage))[0] == waiting;
         assert_eq!(is_the_same, state == TaskState::Stopped);
@@ -465,7 +464,7 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
     }
 }
 
-/// Page faults of the task that runs instead hide that it is in user mode: but while it runs nobody
+/// Page faults of the running task hide that it is in user mode: but while it runs, no other task
 /// can use up the budget.
 #[test]
 fn what_is_throttled_was_so_since_the_other_task_runs() {
@@ -491,7 +490,7 @@ fn what_is_throttled_was_so_since_the_other_task_runs() {
     let all = explained(&[1_000_000, 2_000_000, 6_000_000]);
     assert_eq!(takes(&all, held), 0, "{:?}", causes(&all));
     assert!(takes(&all, throttled) > 5_900_000, "{:?}", causes(&all));
-    // Without the last interrupt nothing shows that the task was in user mode.
+    // Without the last interrupt, nothing shows that the task was in user mode.
     let faults = explained(&[1_000_000, 2_000_000]);
     assert_eq!(takes(&faults, throttled), 0, "{:?}", causes(&faults));
 }
@@ -528,7 +527,7 @@ fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     slow_switch(steal, Nanos(20), more)
 }
 
-/// The same; the CPU chooses the thread so long after it served the timer.
+/// The same; the CPU selects the thread `switched` after it served the timer.
 fn slow_switch(steal: Option<Nanos>, switched: Nanos, more: &[Event]) -> Explanation {
     let (due, served) = (1_000_000, 10_550_000);
     let chosen = served + switched.ns();
@@ -578,7 +577,8 @@ fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning()
         (stolen_time.warnings, stolen_time.parts[0].cpu),
         (vec![Warning::StealClock], Some(0))
     );
-    // CPU 1 is taken and comes back with it, while CPU 2 goes on: no silence of the whole machine.
+    // CPU 1 is taken and returns together with it, while CPU 2 continues: not the whole machine was
+    // silent.
     let expires = Some(MonotonicNs(2_000_000));
     let mut others: Vec<Event> =
         (0..30).map(|k| event(k * 400_000, 2, 0, EventKind::IdleEnter { state: 0 })).collect();
@@ -595,7 +595,7 @@ fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning()
     assert_eq!((causes(&proven)[0], proven.warnings.clone()), ((Cause::Steal, span), vec![]));
 }
 
-/// What the steal clock counted for one exit is not there for the next.
+/// The steal clock's count for one exit is not available for the next.
 #[test]
 fn the_steal_clock_covers_no_more_than_it_counted() {
     let (first, second) = (9_550_000, 10_000_000);
@@ -665,7 +665,7 @@ fn wake_ups_are_followed_back_to_an_interrupt() {
     let (first, second, idle) = (8, 9, 0);
     let woken = |task| EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 };
     let events = [
-        // All three sleep; what they waited for is not recorded but for one lock.
+        // All three sleep; only a wait for a lock is recorded.
         switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (first, LOWER)),
         switch(20, 0, (first, LOWER), TaskState::Blocked, (second, LOWER)),
         switch(30, 0, (second, LOWER), TaskState::Sleeping, (idle, LOWER)),
@@ -687,7 +687,7 @@ fn wake_ups_are_followed_back_to_an_interrupt() {
     assert_eq!(
         steps,
         [
-            // Where the record begins with the sleep, its start is not proven.
+            // If the record begins with the sleep, its start is not proven.
             (THREAD, Wait::Sleep, None, Waker::Task(Tid(first)), 9),
             (first, Wait::Uninterruptible, Some(210), Waker::Task(Tid(second)), 7),
             (second, Wait::Sleep, Some(175), Waker::Interrupt(TIMER), 4),
@@ -705,7 +705,7 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
     let delivered = |irq: bool| {
         let mut events = vec![
             switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER)),
-            // The packet before it, which was for somebody else.
+            // The previous packet, which is for another task.
             event(20, 0, 0, EventKind::IrqEntry { irq: 9 }),
             event(22, 0, 0, EventKind::IrqExit { irq: 9, handled: true }),
             event(23, 0, 0, begins),
@@ -724,7 +724,7 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
         events.extend(irq.then_some(poll));
         events.extend([
             event(240, 0, 0, ends),
-            // Of another softirq: no poll of this one.
+            // A poll of another softirq.
             event(245, 0, 0, EventKind::NapiPoll { work: 9, budget: 64 }),
             switch(250, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
         ]);
@@ -742,7 +742,7 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
     assert_eq!(local.by, Waker::Interrupt(Interrupt::Soft(3)), "nobody is seen to have sent it");
 }
 
-/// The way to the socket: in a softirq, and in the thread of the device's NAPI.
+/// The path to the socket: in a softirq, and in the thread of the device's NAPI.
 #[test]
 fn a_packet_is_followed_from_its_device_to_its_socket() {
     const NAPI: u32 = 9;
@@ -798,7 +798,7 @@ fn a_packet_is_followed_from_its_device_to_its_socket() {
     assert_eq!(step.packet, Some(Packet { irq: None, delivery: None, received, socket, poll }));
     assert_eq!(before.by, Waker::Interrupt(Interrupt::Hard(27)));
     assert_eq!(before.packet, None);
-    // Something else came before the wake-up: that socket had no waiter.
+    // Another event precedes the wake-up: that socket had no waiter.
     let other = EventKind::SyscallEnter { number: 1, args: [0; 2] };
     let [step, _] = way(true, Some(other))[..] else { panic!("two steps") };
     assert_eq!(step.packet, None);
@@ -835,13 +835,13 @@ fn a_packet_of_this_machine_comes_from_the_thread_that_sent_it() {
     let sent = explained(false);
     assert_eq!(causes(&sent)[0], (Cause::Waiting { woken_by: Some(Tid(PEER)) }, 130), "{sent:?}");
     assert_eq!(sent.wakeups[0].by, Waker::Task(Tid(PEER)));
-    // One from another machine: an interrupt of that CPU announced it.
+    // From another machine: an interrupt of that CPU announced it.
     let received = explained(true);
     assert_eq!(causes(&received)[0], (Cause::Waiting { woken_by: None }, 130), "{received:?}");
     assert_eq!(received.wakeups[0].by, Waker::Interrupt(Interrupt::Soft(3)));
 }
 
-/// The interrupt of a disk is not that of the packet that a thread sends after it.
+/// The interrupt of a disk does not announce the packet that a thread sends after it.
 #[test]
 fn the_interrupt_of_a_packet_is_the_one_that_raised_its_softirq() {
     const PEER: u32 = 9;
@@ -903,7 +903,7 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
             switch(50, 0, own, TaskState::Sleeping, hog),
             event(101, 0, 5, EventKind::VectorEntry { vector: 0xec }),
             event(103, 0, 5, EventKind::VectorExit { vector: 0xec }),
-            // irq_exit() wakes it, behind the end of the interrupt's tracepoint.
+            // irq_exit() wakes it, after the end of the interrupt's tracepoint.
             event(105, 0, 5, EventKind::Waking { task, prio, target: 0 }),
             event(106, 0, 5, woken),
             switch(500, 0, hog, TaskState::Sleeping, (SOFTIRQS, prio)),
@@ -920,8 +920,8 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
     }
 }
 
-/// The wait of the cycle before began before the record, and goes on when the next one is due: no
-/// timer is armed, so that none is late.
+/// The wait of the previous cycle began before the record and lasts until after the next due time:
+/// no timer is armed, so none is late.
 #[test]
 fn a_cycle_that_comes_due_in_the_wait_of_the_one_before_waits_for_no_timer() {
     use Group::{Block, Hrtimer, Irq, Sched, Softirq, Vectors};
@@ -974,11 +974,11 @@ fn a_cycle_that_comes_due_in_the_wait_of_the_one_before_waits_for_no_timer() {
     assert!(!late(&disk), "{disk:?}");
     let net = explained(3, None, &all);
     assert_eq!(causes(&net)[0], (Cause::Waiting { woken_by: None }, 420), "{net:?}");
-    // A timer did: then its interrupt was delayed, or the thread of its softirq.
+    // With a timer: its interrupt, or the thread of its softirq, was delayed.
     let timer = explained(8, Some(expires), &all);
     assert!(causes(&timer).iter().all(|(cause, _)| !matches!(cause, Cause::Waiting { .. })));
     assert!(late(&timer), "{timer:?}");
-    // Where no event shows timers, it may have been one.
+    // Without timer events, it may have been one.
     let unknown = explained(3, None, &all[..4]);
     assert!(late(&unknown), "{unknown:?}");
 }

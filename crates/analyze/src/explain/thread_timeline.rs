@@ -1,22 +1,22 @@
-//! The timeline of one thread: its states and its waits, in lists that are searched by instant.
+//! The timeline of one thread: its states and its waits, in lists searched by instant.
 
 use super::search::{covering, switched_to};
 use crate::threads::{Lanes, ThreadSpan, WakeMark, may_be_in_switch};
 use punctual_core::event::{Futex, Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
-/// A page fault, whose end is not recorded, takes at most this long (a page that must be zeroed, in
-/// a virtual machine whose host has to map it too), and so much more for each page of a large one.
+/// The maximum time of a page fault, whose end is not recorded (a page that must be zeroed, in a
+/// virtual machine whose host has to map it too). A large page may take this for each of its pages.
 pub const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
-/// If the next event of a thread is a fault on a page this near, it touches one page after the
-/// other: all until then belongs to the fault, up to this duration.
+/// If the next event of a thread is a fault on a page this near, it touches consecutive pages: all
+/// until then belongs to the fault, up to this duration.
 const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
-/// A thread, and the places of its events among those around the sample.
+/// A thread, with the indices of its events.
 pub struct ThreadTimeline {
     pub tid: Tid,
-    /// What it did, in the order of time; not where nothing is known.
+    /// Its states in order of time; absent for unknown times.
     pub spans: Vec<ThreadSpan>,
     /// Events that show it on a CPU.
     pub runs: Vec<u32>,
@@ -25,34 +25,34 @@ pub struct ThreadTimeline {
     pub lock_events: Vec<u32>,
     pub fault_events: Vec<u32>,
     pub reclaim_events: Vec<u32>,
-    /// The returns of its system calls, and when they were.
+    /// The returns of its system calls, with their instants.
     pub returns: Vec<(MonotonicNs, u32)>,
-    /// Its waits for locks, those that began first first: futexes, and locks inside the kernel.
+    /// Its waits for locks, earliest first: futexes and locks inside the kernel.
     pub locks: Vec<LockWait>,
     pub reclaims: Vec<(MonotonicNs, MonotonicNs)>,
     pub faults: Vec<(MonotonicNs, MonotonicNs)>,
-    /// When its CPU was switching to it, as far as an event bounds that.
+    /// Context switches to it, if an event bounds them.
     pub switches: Vec<(MonotonicNs, MonotonicNs)>,
     pub wakes: Vec<WakeMark>,
-    /// The CPU on which it was put on a runqueue, from an instant on.
+    /// The CPU on which it was enqueued, from an instant on.
     pub enqueued: Vec<(MonotonicNs, u16)>,
     /// The tasks that moved it to another CPU, when, and on which CPU they ran.
     pub moves: Vec<(Tid, MonotonicNs, u16)>,
-    /// The tasks that inherited its priority, and when: the holder of its lock.
+    /// The tasks that inherited its priority, with instants: the holders of its locks.
     pub lent: Vec<(MonotonicNs, Tid)>,
-    /// When the quota of its group throttled it, and the task that got its CPU.
+    /// When its group's quota throttled it, with the task that got its CPU.
     pub held: Vec<(MonotonicNs, MonotonicNs, Tid)>,
     /// Its priority from an instant on.
     prios: Vec<(MonotonicNs, i16)>,
 }
 
-/// It was inside an operation on a lock that may wait.
+/// An operation of the thread on a lock that may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LockWait {
     pub from: MonotonicNs,
     pub to: MonotonicNs,
     pub kernel: bool,
-    /// A futex with priority inheritance: whoever waits for one spins while its holder runs
+    /// A futex with priority inheritance: a waiter spins while the holder runs
     /// (kernel/locking/rtmutex.c, rtmutex_spin_on_owner).
     pub pi: bool,
 }
@@ -110,7 +110,7 @@ impl ThreadTimeline {
             EventKind::PiSetPrio { task, new, .. } if task == tid => {
                 self.has_priority(event.at, new)
             }
-            // Whoever it was: a group's tasks are let go together.
+            // For any task: the tasks of a group are unthrottled together.
             EventKind::Unthrottled { .. }
                 if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) =>
             {
@@ -150,12 +150,12 @@ impl ThreadTimeline {
         self.held.extend(open.held.take().map(|(from, _, instead)| (from, at, instead)));
     }
 
-    /// The task that got its CPU if the quota of its group throttled it.
+    /// The task that got its CPU when the quota of its group throttled it.
     pub fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
         covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
     }
 
-    /// What it did itself, by the group of the event.
+    /// Adds an event of the thread itself, by the event's group.
     fn does(&mut self, place: u32, event: &Event, open: &mut Open) {
         if open.ends_fault(event) {
             open.goes_on_page_by_page(event);
@@ -237,7 +237,7 @@ impl ThreadTimeline {
         covering(&self.spans, at, |span| (span.from, span.to))
     }
 
-    /// The wake-up that ends a wait which goes on at this instant.
+    /// The wake-up that ends the wait at this instant.
     pub fn wake_after(&self, at: MonotonicNs) -> Option<&WakeMark> {
         self.wakes.get(self.wakes.partition_point(|wake| wake.at < at))
     }
@@ -248,17 +248,17 @@ impl ThreadTimeline {
         self.returns.get(next).map(|(_, place)| *place)
     }
 
-    /// On which CPU it is put on a runqueue next.
+    /// The CPU on which it is enqueued next.
     pub fn enqueued_after(&self, at: MonotonicNs) -> Option<u16> {
         let place = self.enqueued.partition_point(|(when, _)| *when < at);
         self.enqueued.get(place).map(|(_, cpu)| *cpu)
     }
 
-    /// The innermost wait for a lock that it was in: a lock inside the kernel lies within a futex
+    /// The innermost wait for a lock that it was in: a lock inside the kernel is within a futex
     /// call.
     pub fn lock(&self, at: MonotonicNs) -> Option<LockWait> {
         let begun = self.locks.partition_point(|wait| wait.from <= at);
-        // Of each kind one at most is open, so two that are nearest are enough.
+        // At most one of each kind is open, so the nearest two are enough.
         self.locks[..begun].iter().rev().take(NEAREST).find(|wait| at < wait.to).copied()
     }
 
@@ -297,10 +297,10 @@ impl ThreadTimeline {
     }
 }
 
-/// Locks searched for the one that is waited for.
+/// The number of locks searched for the awaited one.
 const NEAREST: usize = 8;
 
-/// What of a thread's doings has not ended.
+/// The unfinished activities of a thread.
 #[derive(Default)]
 struct Open {
     /// The throttling: since when, on which CPU, and the task that got it.
@@ -310,14 +310,14 @@ struct Open {
     reclaim: Option<MonotonicNs>,
     fault: Option<Fault>,
     switch: Option<Switching>,
-    /// It was woken since it had the CPU last, from a wait that signals end: what follows is the
-    /// end of its system call.
+    /// It was woken from an interruptible wait since it last had the CPU: the end of its system
+    /// call follows.
     is_woken: bool,
-    /// The state in which it left the CPU last.
+    /// The state in which it last left the CPU.
     left: Option<TaskState>,
 }
 
-/// The CPU switches to it: until its own first event, what the task before does is part of that
+/// A switch to the thread: until its own first event, events of the previous task are part of it
 /// (kernel/sched/core.c: context_switch).
 #[derive(Clone, Copy)]
 struct Switching {
@@ -325,12 +325,12 @@ struct Switching {
     cpu: u16,
     leaves: Tid,
     woken: bool,
-    /// The last event inside of the switch.
+    /// The last event within the switch.
     to: Option<MonotonicNs>,
 }
 
-/// A page fault in progress: since when, how long it may take while the thread runs, and whether
-/// the thread waits in it.
+/// A page fault in progress: its start, its maximum duration while the thread runs, and whether the
+/// thread waits in it.
 #[derive(Clone, Copy)]
 struct Fault {
     from: MonotonicNs,
@@ -356,10 +356,10 @@ impl Open {
         (to > from).then_some((from, to))
     }
 
-    /// Whether the thread does something that it cannot do inside of a page fault.
+    /// Whether the event cannot occur within a page fault of the thread.
     fn ends_fault(&self, event: &Event) -> bool {
         match event.what {
-            // A fault reads; what reclaim within it writes is reclaim's.
+            // A fault only reads; writes within it belong to reclaim.
             EventKind::BlockIssue { write, .. } => {
                 write && self.reclaim.is_none() && self.fault.is_some()
             }
@@ -383,21 +383,21 @@ impl Open {
         }
     }
 
-    /// The fault ended at `at`, or when it had taken as long as one takes.
+    /// The fault ended at `at`, or after the maximum duration of a fault.
     fn fault_until(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
         let fault = self.fault.take()?;
         let to = if fault.away { at } else { at.min(fault.from + fault.longest) };
         Some((fault.from, to)).filter(|(from, to)| to > from)
     }
 
-    /// A fault in which pages were allocated takes as long as they are many.
+    /// Pages allocated in a fault extend its maximum duration.
     fn needs_pages(&mut self, order: u8) {
         if let Some(fault) = &mut self.fault {
             fault.longest += FAULT_PER_PAGE * (1 << order.min(10));
         }
     }
 
-    /// The thread leaves its CPU. Where it waits it is still in the fault, if it was.
+    /// The thread leaves its CPU. A fault in which it waits continues.
     fn leaves(&mut self, at: MonotonicNs, state: TaskState, timeline: &mut ThreadTimeline) {
         match &mut self.fault {
             Some(fault) if at - fault.from <= fault.longest && state == TaskState::Blocked => {
@@ -407,7 +407,7 @@ impl Open {
         }
     }
 
-    /// It has a CPU again: a fault in which it waited goes on.
+    /// The thread gets a CPU: a fault in which it waited continues.
     fn comes(&mut self, at: MonotonicNs) {
         if let Some(fault) = self.fault.as_mut().filter(|fault| fault.away) {
             fault.longest = (at - fault.from) + FAULT;

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// At most this many threads have a timeline: that of the sample, and those that it waited for.
+/// The maximum number of threads with a timeline: that of the sample, and those that it waited for.
 const TIMELINES: usize = 32;
-/// A page fault is searched in this many events of its CPU.
+/// The number of events of its CPU that are searched for a page fault.
 const FAULT_WITHIN: usize = 64;
-/// A page fault may take so long: a huge page is cleared in it. Longer, and more of what was
-/// throttled would count as unknown than faults would as throttled.
+/// The maximum time of a page fault that clears a huge page. With a larger limit, more throttled
+/// time would count as unknown than faults would as throttled.
 const LONG_FAULT: Nanos = Nanos(2_000_000);
-/// The task that an interrupt found is searched in this many events of its CPU.
+/// The number of events of its CPU that are searched for the interrupted task.
 const FOUND_WITHIN: usize = 512;
-/// A stack comes within this many events of its CPU after the interrupt that requested it.
+/// The maximum distance, in events of its CPU, of a stack from the interrupt that requested it.
 const STACK_WITHIN: usize = 4;
 
 /// One sample and the events around it.
@@ -32,23 +32,22 @@ pub struct TraceContext<'e> {
     pub contradictions: u64,
     /// Spans from the first event to `until`.
     pub lanes: Lanes,
-    /// The end of what is explained.
+    /// The end of the explained time.
     pub until: MonotonicNs,
-    /// When the hypervisor had taken the machine, or the CPU of the sample.
+    /// Intervals in which the hypervisor had taken the machine, or the CPU of the sample.
     pub holes: Vec<Hole>,
-    /// Timers that waited through silences of their CPUs.
+    /// Timers that were pending during silences of their CPUs.
     pub waits: Vec<Wait>,
     pub coverage: Coverage,
-    /// By CPU: what was served at each instant, without overlaps.
+    /// The interrupt served at each instant by CPU, without overlaps.
     interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
-    /// The places of each CPU's events.
     places: Vec<Vec<u32>>,
     /// Nothing is known before the first event.
     began: MonotonicNs,
-    /// For threads of which a system call is in the record: the one that they were in when it
-    /// began, until when.
+    /// For threads with a recorded system call: the call that they were in at the start of the
+    /// record, with its end.
     calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
-    /// The places of signals that stop or let go on.
+    /// The indices of signals that stop or continue.
     pub signals: Vec<usize>,
     timelines: RefCell<HashMap<Tid, Rc<ThreadTimeline>>>,
 }
@@ -110,7 +109,7 @@ impl<'e> TraceContext<'e> {
         self.began
     }
 
-    /// The places of a CPU's events, ascending.
+    /// The indices of a CPU's events, ascending.
     pub fn on(&self, cpu: u16) -> &[u32] {
         self.places.get(usize::from(cpu)).map_or(&[], Vec::as_slice)
     }
@@ -120,12 +119,12 @@ impl<'e> TraceContext<'e> {
         covering(&self.lanes.cpus.get(&cpu)?.ran, at, |span| (span.from, span.to))
     }
 
-    /// What was served on a CPU, the innermost interrupt of each instant.
+    /// The innermost interrupt served on a CPU at each instant.
     pub fn served(&self, cpu: u16) -> &[(MonotonicNs, MonotonicNs, Interrupt)] {
         self.interrupts.get(&cpu).map_or(&[], Vec::as_slice)
     }
 
-    /// What interrupt was being served there.
+    /// The interrupt being served there.
     pub fn interrupt(&self, cpu: u16, at: MonotonicNs) -> Option<Interrupt> {
         covering(self.served(cpu), at, |(from, to, _)| (*from, *to)).map(|(_, _, what)| *what)
     }
@@ -136,8 +135,8 @@ impl<'e> TraceContext<'e> {
             .map(|span| span.state)
     }
 
-    /// Where a task was that ran on this CPU with interrupts disabled: the interrupt at its end
-    /// shows it, if system calls were not recorded.
+    /// The mode of a task that ran on this CPU with interrupts disabled: without recorded system
+    /// calls, the interrupt at its end shows it.
     pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         match self.mode(tid, cpu, at) {
             known if self.calls.contains_key(&tid) => known,
@@ -147,7 +146,7 @@ impl<'e> TraceContext<'e> {
         }
     }
 
-    /// Where the thread itself was that ran on this CPU: what interrupts find later may be its next
+    /// The mode of the thread itself when it ran on this CPU: later interrupts may meet its next
     /// call.
     pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         if self.calls.contains_key(&tid) {
@@ -160,7 +159,7 @@ impl<'e> TraceContext<'e> {
         )
     }
 
-    /// Where a task was that ran on this CPU.
+    /// The mode of a task that ran on this CPU.
     pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         let first = self.calls.get(&tid);
         let lane = self.lanes.threads.get(&tid);
@@ -186,8 +185,8 @@ impl<'e> TraceContext<'e> {
         if self.is_in_fault(tid, cpu, at) { Mode::Fault } else { Mode::Unknown }
     }
 
-    /// What an interrupt found: where it met the task in no call, that one was in user mode, or in
-    /// a page fault if one has just begun.
+    /// The mode shown by an interrupt that met the task: outside of a call it is user mode, or a
+    /// page fault that has just begun.
     fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> Mode {
         match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
             (Some(number), _) => Mode::Syscall(number),
@@ -197,7 +196,7 @@ impl<'e> TraceContext<'e> {
         }
     }
 
-    /// What the last interrupt before this instant found the task doing since it got the CPU, and
+    /// The state of the task at the last interrupt before this instant since it got the CPU, and
     /// when.
     fn found_before(
         &self,
@@ -210,7 +209,7 @@ impl<'e> TraceContext<'e> {
         found(places[..end].iter().rev().map(|place| &self.events[*place as usize]), tid)
     }
 
-    /// What the next interrupt will find it doing, if it has the CPU until then.
+    /// The state of the task at the next interrupt, if it has the CPU until then.
     fn found_after(
         &self,
         tid: Tid,
@@ -254,14 +253,13 @@ impl<'e> TraceContext<'e> {
         self.lanes.gaps.iter().any(|gap| gap.cpu == Some(cpu) && gap.from <= at && at < gap.to)
     }
 
-    /// Whether the hypervisor had taken the machine, or this CPU.
+    /// The hole at this instant: the hypervisor had taken the machine, or this CPU.
     pub fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
         covering(&self.holes, at, |hole| (hole.from, hole.to))
             .filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
     }
 
-    /// Whether the thread was taken to another CPU by this task while that ran as it does at this
-    /// instant.
+    /// Whether this task moved the thread to another CPU during its run at this instant.
     pub fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
         let mut moves =
             timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
@@ -285,7 +283,7 @@ impl<'e> TraceContext<'e> {
         )
     }
 
-    /// Events that are missing within the interval.
+    /// The number of events missing within the interval.
     pub fn lost(&self) -> u64 {
         let within = self.lanes.gaps.iter().filter(|gap| gap.to >= self.interval.due);
         within.fold(self.lanes.left_out, |sum, gap| sum.saturating_add(gap.count))
@@ -306,7 +304,7 @@ impl<'e> TraceContext<'e> {
 
 /// When the machine or the sample's CPU was taken within the sample; without overlaps.
 fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
-    // Shorter ones are none.
+    // Shorter ones are ignored.
     if interval.woke - interval.due < steal::SHORTEST {
         return Vec::new();
     }
@@ -325,8 +323,8 @@ fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hol
     holes
 }
 
-/// The first of these events of one CPU that shows the mode of the interrupted task, unless a
-/// switch lies between.
+/// The first of these events of one CPU that shows the mode of the interrupted task, up to a
+/// switch.
 fn found<'e>(
     events: impl Iterator<Item = &'e Event>,
     tid: Tid,
@@ -343,7 +341,6 @@ fn signals(events: &[Event]) -> Vec<usize> {
     (0..events.len()).filter(|place| is(&events[*place])).collect()
 }
 
-/// The places of each CPU's events.
 fn places(events: &[Event]) -> Vec<Vec<u32>> {
     let mut places: Vec<Vec<u32>> = Vec::new();
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
@@ -357,7 +354,7 @@ fn places(events: &[Event]) -> Vec<Vec<u32>> {
     places
 }
 
-/// Nested interrupts as segments in each of which the innermost one is served.
+/// Nested interrupts as segments with the innermost one served.
 fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
     let mut out: Vec<(MonotonicNs, MonotonicNs, Interrupt)> = Vec::new();
     let mut open: Vec<(MonotonicNs, Interrupt)> = Vec::new();

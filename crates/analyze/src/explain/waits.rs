@@ -1,4 +1,4 @@
-//! The parts of a sample; in waits for other tasks, the causes of the other task meanwhile.
+//! The parts of a sample; for waits for other tasks, the causes of those tasks meanwhile.
 
 use super::parts;
 use super::segment::Segment;
@@ -6,10 +6,10 @@ use super::trace_context::TraceContext;
 use super::{Cause, Kind, Part};
 use punctual_core::{Event, Tid};
 
-/// Waits upon waits are followed so far.
+/// The maximum depth of waits that are followed.
 const DEPTH: usize = 6;
 
-/// The parts of the sample, waits for other tasks followed.
+/// The parts of the sample, following waits for other tasks.
 pub fn of(context: &TraceContext) -> Vec<Part> {
     let interval = context.interval;
     if interval.woke <= interval.due {
@@ -32,15 +32,15 @@ pub fn of(context: &TraceContext) -> Vec<Part> {
     )
 }
 
-/// The parts of a segment, one after the other, without holes.
+/// The consecutive parts of a segment, without gaps.
 fn between(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     let parts = follow(context, segment, parts::of(context, segment));
     parts.into_iter().map(parts::tidy).collect()
 }
 
-/// Adds to each wait for a task the parts of that task meanwhile, and the causes among them: a
-/// holder that could not run because of a task of lower priority than the waiting thread, a device
-/// that the other task waited for.
+/// Adds to each wait for a task the parts of that task meanwhile, and the resulting causes: a
+/// holder that could not run due to a task of lower priority than the waiting thread, a device that
+/// the other task waited for.
 fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
     let mut followed = Vec::with_capacity(parts.len());
     for part in parts {
@@ -60,7 +60,7 @@ fn waited_for(part: &Part) -> Option<Tid> {
     }
 }
 
-/// What the task did during the part; `None` where that leads in a circle, or too far.
+/// The parts of the task during the part; `None` for a cycle of waits, or beyond the maximum depth.
 fn meanwhile(
     context: &TraceContext,
     segment: &Segment,
@@ -78,7 +78,7 @@ fn meanwhile(
     Some(between(context, &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency }))
 }
 
-/// The wait in pieces, each with the cause that what the other did meanwhile gives it.
+/// The wait in pieces, each with the cause that results from the other task meanwhile.
 fn split(segment: &Segment, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part>) {
     for other in meanwhile {
         let cause = cause(segment, &wait, &other);
@@ -126,7 +126,7 @@ pub fn chain(parts: &[Part]) -> Vec<Tid> {
     let mut chain = Vec::new();
     let mut level: Vec<&Part> = parts.iter().collect();
     loop {
-        // The thread itself waits for a lock; whoever held it may have waited for anything.
+        // The thread itself must wait for a lock; its holder may wait for anything.
         let of = |part: &Part| {
             if chain.is_empty() { holder(part) } else { holder(part).or(waited_for(part)) }
         };

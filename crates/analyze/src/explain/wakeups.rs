@@ -1,5 +1,4 @@
-//! Who woke the thread, and who woke that one: the chain of wake-ups that the thread came at the
-//! end of.
+//! The chain of wake-ups that ended with the thread: its waker, the waker of that, and so on.
 
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
@@ -9,58 +8,58 @@ use punctual_core::event::InterfaceName;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 const NET_RX: u8 = 3;
-/// The events of a CPU that are searched for where a packet came from.
+/// The number of events of a CPU that are searched for the source of a packet.
 const SEARCHED_EVENTS: usize = 512;
 
-/// A chain has at most this many steps.
+/// The maximum number of steps in a chain.
 pub const STEPS: usize = 8;
 
-/// One step: a thread was woken. The next step is about who woke it.
+/// A wake-up. The next step is about its waker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeUp {
     pub task: Tid,
-    /// What it had waited for.
+    /// The kind of its wait.
     pub wait: Wait,
-    /// For how long; `None` where the record does not have the start.
+    /// The length of the wait; `None` if the record lacks its start.
     pub waited: Option<Nanos>,
     pub at: MonotonicNs,
-    /// The CPU on which that was done.
+    /// The CPU of the waker.
     pub cpu: u16,
     pub by: Waker,
-    /// How the packet came that it was woken for.
+    /// The path of the packet that it was woken for.
     pub packet: Option<Packet>,
-    /// The event that proves it, as a place in the events given.
+    /// The index of the event that proves it.
     pub evidence: usize,
 }
 
-/// The way of a network packet to the socket that a thread waited at.
+/// The path of a network packet to the socket that a thread waited at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// The device's interrupt, and when its handler began; `None` for one that a thread of this
-    /// machine sent, or where no interrupt came between this delivery and the one before.
+    /// The device's interrupt, and when its handler began; `None` for a packet sent by a thread of
+    /// this machine, or without an interrupt between this delivery and the one before.
     pub irq: Option<(u32, MonotonicNs)>,
-    /// When the softirq NET_RX began that delivered it; `None`: a thread did (threaded NAPI, or the
-    /// sender itself).
+    /// When the softirq NET_RX that delivered it began; `None`: a thread delivered it (threaded
+    /// NAPI, or the sender itself).
     pub delivery: Option<MonotonicNs>,
-    /// The device that received it. `None` where no event shows it (group `napi`).
+    /// The device that received it. `None` if no event shows it (group `napi`).
     pub received: Option<Received>,
-    /// The socket that it was queued at. `None` where no event shows it (group `napi`, Linux 6.3).
+    /// The socket that it was queued at. `None` if no event shows it (group `napi`, Linux 6.3).
     pub socket: Option<Socket>,
-    /// The poll of the device (NAPI) that took it from there: when it was over, after the wake-up,
-    /// and how many packets it took. `None` where no event shows it (group `napi`).
+    /// The poll of the device (NAPI) that took it from there: when it ended, after the wake-up, and
+    /// its number of packets. `None` if no event shows it (group `napi`).
     pub poll: Option<(MonotonicNs, u32)>,
 }
 
-/// A packet that a device received.
+/// A packet received by a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// When it went up the protocols.
+    /// When it was passed up the protocol stack.
     pub at: MonotonicNs,
     pub device: InterfaceName,
     pub bytes: u32,
 }
 
-/// A socket that got data.
+/// A socket that received data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Socket {
     /// When it had the data.
@@ -90,21 +89,21 @@ impl Socket {
     }
 }
 
-/// What a thread waited for, as far as events of its own prove it.
+/// The kind of a thread's wait, as far as its own events prove it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// A lock, in the kernel or of its program.
+    /// A lock, in the kernel or in user space.
     Lock,
     Reclaim,
-    /// A page that it touched and that was not there.
+    /// A missing page that it touched.
     PageFault,
-    /// Something that no signal interrupts: mostly a device.
+    /// An uninterruptible wait: mostly for a device.
     Uninterruptible,
     Sleep,
 }
 
 impl Wait {
-    /// The word for it in JSON.
+    /// Its spelling in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Wait::Lock => "lock",
@@ -116,7 +115,7 @@ impl Wait {
     }
 }
 
-/// Who woke a thread.
+/// The waker of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waker {
     Task(Tid),
@@ -125,7 +124,7 @@ pub enum Waker {
 }
 
 impl Waker {
-    /// The task's name, or that of the interrupt.
+    /// The name of the task or the interrupt.
     pub fn name(self, names: &Names) -> String {
         match self {
             Waker::Task(tid) => names.task(tid),
@@ -135,7 +134,7 @@ impl Waker {
 }
 
 /// The chain, from the thread of the interval back: the first step is the wake-up that ended the
-/// longest of its sleeps. It ends at an interrupt, at a thread that was in it before, and where the
+/// longest of its sleeps. It ends at an interrupt, at a thread already in the chain, and where the
 /// record has no earlier wake-up.
 pub fn chain(context: &TraceContext) -> Vec<WakeUp> {
     let mut chain: Vec<WakeUp> = Vec::new();
@@ -174,7 +173,7 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
     let places = timeline.about.iter().map(|place| *place as usize);
     let evidence =
         places.into_iter().find(|place| context.events.get(*place).is_some_and(proves))?;
-    // A thread that did not sleep was woken from nothing.
+    // The wake-up of a thread that did not sleep ends no wait.
     let sleep = sleep_before(timeline, wake.at)?;
     let by = match (sender(context, wake), wake.interrupt) {
         (Some(sender), _) => Waker::Task(sender),
@@ -194,9 +193,9 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
     })
 }
 
-/// The softirq that woke, and the last interrupt of a device before it, on its CPU: on PREEMPT_RT
-/// the interrupt's thread and with a backlog ksoftirqd run it, some time later. Where a thread
-/// delivered the packet, what woke that one is the next step.
+/// The packet of the softirq that woke the thread, with the last device interrupt before it on its
+/// CPU: on PREEMPT_RT the interrupt's thread, and with a backlog ksoftirqd, run it some time later.
+/// If a thread delivered the packet, its own wake-up is the next step.
 fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
     let socket = socket(context, wake);
     let softirq = delivery(context, wake);
@@ -210,9 +209,9 @@ fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
     Some(Packet { irq, delivery, received: received(context, wake), socket, poll })
 }
 
-/// The interrupt of a device that announced a packet, out of the events before its delivery, the
-/// last one first: the one in whose handler, or in the thread that it woke (PREEMPT_RT), NET_RX was
-/// raised. Where that is not recorded, the last one.
+/// The device interrupt that announced a packet, among the events before its delivery, latest
+/// first: the one whose handler, or the thread that it woke (PREEMPT_RT), raised NET_RX. If that is
+/// not recorded, the latest.
 fn announced(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
     let raised = EventKind::SoftirqRaise { vector: NET_RX };
     let Some(raise) = since.iter().position(|event| event.what == raised) else {
@@ -224,7 +223,7 @@ fn announced(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
     let raiser = since[raise].tid;
     let is_woken =
         |event: &Event| matches!(event.what, EventKind::Waking { task, .. } if task == raiser);
-    // Of handlers that had ended before, whether the wake-up of that thread came directly after.
+    // For earlier handlers, whether the wake-up of that thread came directly after.
     let mut ended: Vec<bool> = Vec::new();
     for (place, event) in since.iter().enumerate().skip(raise + 1) {
         match event.what {
@@ -238,7 +237,7 @@ fn announced(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
     None
 }
 
-/// The events of a CPU before an instant, the last one first.
+/// The events of a CPU before an instant, latest first.
 fn before<'c>(
     context: &'c TraceContext,
     cpu: u16,
@@ -251,7 +250,7 @@ fn before<'c>(
     events.filter(|event| !matches!(event.what, EventKind::Context { .. }))
 }
 
-/// The socket whose waiter was woken: nothing but the wake-up itself follows its event.
+/// The socket whose waiter was woken: only the wake-up itself follows its event.
 fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
     let is_of_it = |event: &&Event| match event.what {
         EventKind::Waking { task, .. }
@@ -269,7 +268,7 @@ fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
     }
 }
 
-/// The packet that went up last, in the same softirq or thread.
+/// The last packet passed up in the same softirq or thread.
 fn received(context: &TraceContext, wake: &WakeMark) -> Option<Received> {
     let is_same = |event: &&Event| {
         !matches!(event.what, EventKind::Switch { .. } | EventKind::SoftirqEntry { vector: NET_RX })
@@ -283,8 +282,8 @@ fn received(context: &TraceContext, wake: &WakeMark) -> Option<Received> {
     })
 }
 
-/// The poll in which the wake-up came: it is the first that ends after it, before its softirq does,
-/// or its thread leaves.
+/// The poll that contains the wake-up: the first that ends after it, before its softirq ends or its
+/// thread leaves.
 fn poll(context: &TraceContext, wake: &WakeMark, softirq: bool) -> Option<(MonotonicNs, u32)> {
     let here = context.on(wake.cpu);
     let begin = here.partition_point(|place| context.events[*place as usize].at < wake.at);
@@ -298,8 +297,8 @@ fn poll(context: &TraceContext, wake: &WakeMark, softirq: bool) -> Option<(Monot
     })?
 }
 
-/// The thread of this machine that sent the packet: no device's interrupt came between, and it
-/// raised the softirq itself, outside of any interrupt.
+/// The thread of this machine that sent the packet: no device interrupt came between, and it raised
+/// the softirq itself, outside of any interrupt.
 pub fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
     if packet(context, wake)?.irq.is_some() {
         return None;
@@ -313,7 +312,8 @@ pub fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
     context.on_cpu(wake.cpu, at)?.tid.filter(|tid| *tid != Tid::IDLE && *tid != wake.task)
 }
 
-/// When the softirq began that woke, and the events of its CPU before, back to the delivery before.
+/// The start of the softirq that woke the thread, and the earlier events of its CPU back to the
+/// delivery before.
 fn delivery<'c>(
     context: &'c TraceContext,
     wake: &WakeMark,

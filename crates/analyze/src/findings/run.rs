@@ -7,16 +7,16 @@ use punctual_core::{Finding, Nanos, Severity, Validation};
 
 /// The subject of findings about the run itself.
 const RUN: &str = "run";
-/// The share of steal time from which on figures may mislead: a thousandth is one tick in a second
-/// at HZ=1000.
+/// The share of steal time from which figures may mislead: a thousandth is one tick per second at
+/// HZ=1000.
 const STEAL: f64 = 0.001;
-/// A phase of this name is said to have no load.
+/// A phase of this name should have no load.
 const IDLE: &str = "idle";
-/// The share of busy time from which on it had one: far more than periodic threads of a measurement
-/// take, and than the system's own housekeeping.
+/// The share of busy time from which it had one: far more than periodic threads of a measurement
+/// take, or the system's own housekeeping.
 const BUSY: f64 = 0.25;
 
-/// Findings about its end and the state of its bundle.
+/// Findings about the ending and the state of the bundle.
 pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &manifest.ending {
@@ -65,7 +65,7 @@ fn early(ending: &Ending) -> Option<Finding> {
     )
 }
 
-/// What happened around the measurement in a phase. `is_periodic`: all its threads work once in a
+/// Findings about the circumstances of a phase. `is_periodic`: all its threads work once per
 /// period.
 pub fn of_phase(phase: &PhaseMeta, is_periodic: bool) -> Vec<Finding> {
     let steal = phase.cpu_load.known().filter(|load| load.all.steal >= STEAL).map(|load| {
@@ -115,8 +115,8 @@ pub fn of_phase(phase: &PhaseMeta, is_periodic: bool) -> Vec<Finding> {
     all.chain(stopped).chain(loads).chain(claims).collect()
 }
 
-/// A phase that is called idle, and was not: without a load of its own, and with threads that only
-/// work once in a period, others kept the CPUs busy.
+/// A phase called idle that was not: without a load of its own, and with threads that work once per
+/// period, others kept the CPUs busy.
 fn not_idle(phase: &PhaseMeta, is_periodic: bool) -> Option<Finding> {
     if phase.name != IDLE || !phase.loads.is_empty() || !is_periodic {
         return None;
@@ -130,7 +130,7 @@ fn not_idle(phase: &PhaseMeta, is_periodic: bool) -> Option<Finding> {
     )
 }
 
-/// A series that the system has nothing for.
+/// A series that the system does not support.
 pub fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
     let message = "this cannot be measured on this system";
     Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message)

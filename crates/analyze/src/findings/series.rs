@@ -9,12 +9,12 @@ use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Finding, Metric, Nanos, Requirement, Severity};
 
-/// This many page faults can be code alone: a loop's is some functions long, and a fault maps what
-/// lies around it.
+/// The number of page faults that code alone may cause: a loop takes some functions, and a fault
+/// also maps the pages around it.
 const CODE: u64 = 4;
-/// From here on steps of the clock show in figures in µs.
+/// The resolution from which steps of the clock show in figures in µs.
 const COARSE: Nanos = Nanos(100);
-/// A share of lost samples from which on no figure can be used.
+/// The share of lost samples from which figures are unusable.
 const TOO_MUCH_LOST: f64 = 0.01;
 
 /// All findings about the figures of a series.
@@ -26,7 +26,7 @@ pub fn of_series(
 ) -> Vec<Finding> {
     let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
     let scheduling = about.scheduling();
-    // Nothing interrupted the CPU.
+    // No interruption of the CPU.
     if summary.count == 0 && meta.workload == ENTRIES_WORKLOAD {
         return Vec::new();
     }
@@ -52,7 +52,7 @@ pub fn of_series(
     all.into_iter().flatten().collect()
 }
 
-/// Whether a finding is of a thread's counters, the same in all series that it fills.
+/// Whether a finding is about a thread's counters, which all its series share.
 pub fn is_of_thread(finding: &Finding) -> bool {
     ["page-faults", "involuntary-switches"].iter().any(|id| finding.id == *id)
 }
@@ -69,7 +69,8 @@ impl About<'_> {
         Finding::new(id, severity, &self.subject, message)
     }
 
-    /// It is a series of an attached program: advice on an experiment file does not fit.
+    /// Whether it is a series of an attached program, which advice on an experiment file does not
+    /// fit.
     fn is_attached(&self) -> bool {
         self.meta.workload == ATTACHED_WORKLOAD
     }
@@ -107,7 +108,7 @@ impl About<'_> {
 
     fn scheduling(&self) -> Option<Finding> {
         let in_force = format!("scheduling in force: {}", self.meta.scheduling);
-        // Whether an attached program is meant to be a real-time one its lint judges.
+        // For an attached program, its lint judges whether it should be a real-time one.
         if self.meta.real_time || (self.is_attached() && self.meta.has_requested_scheduling()) {
             return None;
         }
@@ -241,12 +242,12 @@ impl About<'_> {
 
     fn overflowed(&self) -> Option<Finding> {
         let (above, count) = (self.summary.above_range, self.summary.count);
-        // Of an attached program the range is inferred, of a CPU it is fixed: nothing can be set.
+        // For an attached program the range is inferred, for a CPU it is fixed: it cannot be set.
         let is_entries = self.meta.workload == ENTRIES_WORKLOAD;
         (above > 0 && !self.is_attached() && !is_entries).then(|| {
             let end = self.state.data.exact.end();
             let max = self.summary.max.unwrap_or_default();
-            // Rounded up to whole µs, to be typed into a file.
+            // Rounded up to whole µs, for use in a file.
             let required = Nanos(max.saturating_add(999) / 1_000 * 1_000);
             self.finding(
                 "bins-overflowed",
@@ -313,8 +314,8 @@ impl About<'_> {
 
     fn faults(&self) -> Option<Finding> {
         let Fact::Known(usage) = &self.state.usage else { return None };
-        // The loop of a timer is run whole before it is counted; of others a part may run for the
-        // first time.
+        // The loop of a timer runs completely before it is counted; in others a part may run for
+        // the first time.
         let is_code =
             usage.major_faults == 0 && usage.minor_faults <= CODE && self.meta.workload != "timer";
         (usage.minor_faults > 0 || usage.major_faults > 0).then(|| {
@@ -366,7 +367,8 @@ impl About<'_> {
         })
     }
 
-    /// The step of an import comes from its tool; that of samples from their distances.
+    /// The resolution of an import is that of its tool; otherwise it follows from the samples'
+    /// distances.
     fn coarse(&self) -> Option<Finding> {
         if let Some(step) = self.meta.details.get(SOURCE_RESOLUTION) {
             let step = step
@@ -398,8 +400,8 @@ impl About<'_> {
 
     fn not_kept(&self) -> Option<Finding> {
         let (kept, count) = (self.state.samples_kept, self.summary.count);
-        // Fast loops only count; of a timer without any the user has requested none, and an import
-        // has none.
+        // Fast loops only count; for a timer without kept samples the user has requested none, and
+        // an import has none.
         let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
         let rotated = self.meta.details.get(DETAIL_KEPT).is_some_and(|kept| kept == NEWEST);
         ((kept > 0 || counted) && kept < count).then(|| {

@@ -4,19 +4,19 @@ use crate::Validity;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_core::{Finding, Severity};
 
-/// The findings that report the same as a failed proof.
+/// The findings that already report a failed proof.
 const REPORTED_ALREADY: [(ProofWord, &[&str]); 7] = [
     (ProofWord::Controller, &["controller-delayed"]),
     (ProofWord::Scheduling, &["scheduling-refused", "not-real-time"]),
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
     (ProofWord::Samples, &["samples-lost", "no-samples"]),
     (ProofWord::Memory, &["memory-not-locked"]),
-    // The second id is that of bundles written before its name was changed.
+    // The second id is that of bundles written before it was renamed.
     (ProofWord::Kernel, &["preemption-not-as-requested", "preemption-not-as-asked"]),
     (ProofWord::Recorder, &["recording-lossy"]),
 ];
 
-/// One for each proof that fails and that none of the findings `known` is about.
+/// One finding for each failed proof that none of the findings `known` covers.
 pub fn of_validity<'a>(
     validity: &Validity,
     known: impl Iterator<Item = &'a Finding> + Clone,

@@ -1,4 +1,4 @@
-//! From the bundles of a cell to its figures.
+//! Computes the figures of a cell from its bundles.
 
 use crate::summary::summarize;
 use punctual_bundle::lab::{CellSeries, LabRequirement, SeriesFigures};
@@ -8,26 +8,26 @@ use punctual_bundle::summary::{
 };
 use punctual_bundle::{Bundle, SeriesMeta};
 
-/// The first repetition of a cell with a seed.
+/// The first repetition of a cell with one seed.
 pub struct SeedRuns<'a> {
-    /// The seed; `None`: the experiment's own.
+    /// The seed; `None`: that of the experiment.
     pub seed: Option<u64>,
     /// Its bundle, with the lab's requirements ([`requiring`]).
     pub bundle: &'a Bundle,
 }
 
-/// What came out of a cell.
+/// The results of a cell.
 pub struct Measured {
     pub series: Vec<CellSeries>,
-    /// The figures of each seed, in their order.
+    /// The figures of each seed, in order.
     pub seeds: Vec<(Vec<SeriesFigures>, Option<VerdictWord>)>,
-    /// The place of the seed with the largest latency of all series.
+    /// The index of the seed with the largest latency of all series.
     pub worst: usize,
-    /// The requirements of all seeds together.
+    /// The requirements over all seeds.
     pub verdict: Option<VerdictWord>,
 }
 
-/// Has each series of a bundle hold the lab's requirements too.
+/// Adds the lab's requirements to each series of a bundle.
 pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
     for series in bundle.phases.iter_mut().flat_map(|phase| &mut phase.series) {
         let SeriesMeta { name, measure, requirements: own, .. } = &mut series.meta;
@@ -45,8 +45,8 @@ pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
     }
 }
 
-/// Adds the samples of another bundle of the same cell to this one, series by series; what only one
-/// of them has stays as it is.
+/// Adds the samples of another bundle of the same cell to this one, series by series; a series that
+/// only one of them has is unchanged.
 pub fn pool(into: &mut Bundle, other: &Bundle) {
     for phase in &mut into.phases {
         let Some(same) = other.phases.iter().find(|p| p.meta.name == phase.meta.name) else {
@@ -60,8 +60,8 @@ pub fn pool(into: &mut Bundle, other: &Bundle) {
     }
 }
 
-/// Figures over all seeds and of each. Seeds are of the same experiment, so their series are the
-/// same.
+/// The figures over all seeds and of each seed. Seeds have the same experiment, so their series are
+/// the same.
 pub fn cell(seeds: &[SeedRuns]) -> Measured {
     let summaries: Vec<Summary> = seeds.iter().map(|seed| summarize(seed.bundle)).collect();
     let all_series = |summary: &Summary| -> Vec<SeriesFigures> {

@@ -1,20 +1,20 @@
-//! What a publication claims of two values of an axis, judged by the cells here.
+//! The claims of a publication on two values of an axis, judged by the cells here.
 
 use super::effect::{Contrast, contrast, differences, partner};
 use punctual_bundle::lab::{LabDocument, PublishedClaim};
 use punctual_core::published::Trend;
 
-/// A claim, and what the cells show.
+/// A claim, with the result of the cells.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judged<'a> {
     pub claim: &'a PublishedClaim,
-    /// The ratio of the figure here: with the value to without; `None` where no cells are its
-    /// counterparts.
+    /// The ratio of the figure here: with the value over without it; `None` without counterpart
+    /// cells.
     pub contrast: Option<Contrast>,
     pub trend: Trend,
 }
 
-/// The claims of all publications of a lab, in their order.
+/// The claims of all publications of a lab, in order.
 pub fn claims(lab: &LabDocument) -> Vec<Judged<'_>> {
     lab.published.iter().flat_map(|of| &of.claims).map(|claim| judged(lab, claim)).collect()
 }
@@ -64,7 +64,7 @@ mod tests {
         lab
     }
 
-    /// A claim of −99 % and one of −10 %, on machines that show it, less of it, nothing, and the
+    /// A claim of −99 % and one of −10 %, on machines that show it, less of it, nothing, or the
     /// opposite.
     #[test]
     fn a_claim_is_reproduced_weaker_absent_reversed_or_undecided() {
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(judge(standard, [3_900_000, 4_200_000, 3_900_000], 0.01), Trend::Reversed);
         assert_eq!(judge(standard, [3_900_000, 4_200_000, 3_900_000], 0.9), Trend::Reversed);
         assert_eq!(judge(standard, [900_000, 2_900_000, 1_500_000], 0.9), Trend::Undecided);
-        // Cells that are not there show nothing.
+        // Missing cells show nothing.
         let mut none = lab(standard, standard, 0.9);
         none.cells.truncate(1);
         assert_eq!(claims(&none)[0].trend, Trend::Undecided);

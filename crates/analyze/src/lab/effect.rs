@@ -1,14 +1,14 @@
-//! The effect of an axis: pairs of cells that differ in nothing else.
+//! The effect of an axis: pairs of cells that differ only in it.
 //!
 //! Latencies differ by factors, so a pair's effect is the ratio of its two figures, and the mean
-//! effect is the geometric mean of the ratios. Its interval is Student's. From three pairs on, each
-//! pair counts as one observation, whatever its number of seeds: seeds of a pair have their cells
-//! in common, and the interval speaks of cells like these (Donner and Klar, "Design and Analysis of
-//! Cluster Randomization Trials", 2000, section 7.1). Of one or two pairs it speaks of these very
-//! cells, from the spread of their seeds, which may be another in each pair: the degrees of freedom
-//! are Welch's and Satterthwaite's (Satterthwaite, Biometrics Bulletin 2, 1946). Resampling pairs
-//! instead covers too seldom with so few. How often intervals cover, and where too seldom, the
-//! tests below say.
+//! effect is the geometric mean of the ratios. The interval is Student's. From three pairs on, each
+//! pair counts as one observation, whatever its number of seeds: the seeds of a pair share its
+//! cells, and the interval is about cells like these (Donner and Klar, "Design and Analysis of
+//! Cluster Randomization Trials", 2000, section 7.1). For one or two pairs it is about these very
+//! cells, from the spread of their seeds, which may differ in each pair: the degrees of freedom are
+//! Welch's and Satterthwaite's (Satterthwaite, Biometrics Bulletin 2, 1946). Resampling pairs
+//! instead would cover too seldom with so few. The tests below show the coverage of the intervals,
+//! and where it is too low.
 
 use punctual_bundle::lab::{CellDocument, LabDocument, SeriesFigures};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -17,44 +17,44 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const METRICS: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 /// The confidence of an interval.
 pub const CONFIDENCE: f64 = 0.95;
-/// From this many pairs on the interval is about cells like these, not only about these.
+/// The number of pairs from which the interval is about cells like these, not only about these.
 const SAMPLE_OF_PAIRS: usize = 3;
 
-/// What a value of an axis does, against the axis' first value.
+/// The effect of a value of an axis, relative to the first value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Effect {
-    /// As the lab file names it.
+    /// Its name in the lab file.
     pub axis: String,
     pub value: String,
     pub against: String,
     /// The phase and name of the series.
     pub series: (String, String),
-    /// One for each of [`METRICS`]; `None` where no pair of cells has the figure.
+    /// One for each of [`METRICS`]; `None` if no pair of cells has the figure.
     pub contrasts: Vec<Option<Contrast>>,
 }
 
-/// A figure with the value against the same without.
+/// A figure with the value, relative to that without.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Contrast {
     /// The geometric mean of the ratios.
     pub ratio: f64,
-    /// Its 95 % interval; `None` where there are too few differences.
+    /// Its 95 % interval; `None` with too few differences.
     pub interval: Option<(f64, f64)>,
     /// The smallest and the largest ratio of a single pair of cells (over its seeds).
     pub range: (f64, f64),
     pub pairs: usize,
-    /// Seeds in all pairs together.
+    /// The total number of seeds of all pairs.
     pub seeds: usize,
 }
 
 impl Contrast {
-    /// Whether the interval is clear of "no effect"; `None` without an interval.
+    /// Whether the interval excludes "no effect"; `None` without an interval.
     pub fn is_significant(&self) -> Option<bool> {
         self.interval.map(|(low, high)| low > 1.0 || high < 1.0)
     }
 }
 
-/// The effects of all axes on all series, in the order of the axes, their values and the series.
+/// The effects of all axes on all series, ordered by axis, value and series.
 pub fn effects(lab: &LabDocument) -> Vec<Effect> {
     let mut found = Vec::new();
     for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
@@ -95,7 +95,7 @@ fn effect(
     }
 }
 
-/// The cell that has this value of the axis and is the same in all others.
+/// The cell with this value of the axis that is otherwise the same.
 pub(super) fn partner<'a>(
     lab: &'a LabDocument,
     cell: &CellDocument,
@@ -112,7 +112,7 @@ pub(super) fn partner<'a>(
     lab.cells.iter().find(same)
 }
 
-/// The logarithm of the ratio of a figure, for each seed that both cells have.
+/// The logarithm of a figure's ratio for each seed that both cells have.
 pub(super) fn differences(
     without: &CellDocument,
     with: &CellDocument,
@@ -140,7 +140,7 @@ pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
     }
 }
 
-/// `pairs`: the differences of each pair of cells, none empty.
+/// The contrast from `pairs`: the differences of each pair of cells, none empty.
 pub(super) fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
     let means: Vec<f64> =
         pairs.iter().map(|differences| mean(differences.iter().copied())).collect();
@@ -186,7 +186,7 @@ fn interval(pairs: &[Vec<f64>], means: &[f64]) -> Option<(f64, f64)> {
     reach.is_finite().then(|| ((centre - reach).exp(), (centre + reach).exp()))
 }
 
-/// Of a sample of at least two.
+/// The variance of a sample of at least two.
 fn variance(values: &[f64]) -> f64 {
     let centre = mean(values.iter().copied());
     values.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
@@ -213,14 +213,14 @@ mod tests {
         );
     }
 
-    /// A lab whose axis does nothing on average. Logarithms of maxima follow Gumbel's distribution,
-    /// as maxima of tails that fall by a power do.
+    /// A lab whose axis has no mean effect. Logarithms of maxima follow Gumbel's distribution, as
+    /// with maxima of tails that fall by a power.
     struct Simulated {
         pairs: usize,
         seeds: usize,
-        /// How far maxima spread without the value of the axis, and with it.
+        /// The spread of maxima without the value of the axis, and with it.
         spread: (f64, f64),
-        /// By how much more they spread in the first pair.
+        /// The factor of additional spread in the first pair.
         first: f64,
         /// The standard deviation of the effect over pairs: axes interact.
         interaction: f64,
@@ -228,7 +228,7 @@ mod tests {
 
     impl Simulated {
         fn draw(&self, random: &mut Random) -> Vec<Vec<f64>> {
-            // Less Euler's constant, the mean of Gumbel's distribution.
+            // Minus Euler's constant, the mean of Gumbel's distribution.
             let gumbel =
                 |random: &mut Random| -(-random.unit().ln()).ln() - 0.577_215_664_901_532_9;
             let bell = |random: &mut Random| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
@@ -241,14 +241,14 @@ mod tests {
             (0..self.pairs).map(pair).collect()
         }
 
-        /// The share of intervals that hold the true effect, none.
+        /// The share of intervals that contain the true effect, zero.
         fn coverage(&self) -> f64 {
             let mut random = Random::seeded((self.pairs * 100 + self.seeds) as u64);
             covering(|| self.draw(&mut random), 0.0)
         }
     }
 
-    /// Of how many labs; the standard deviation of a share of 95 % is 0.7 % then.
+    /// The number of labs; the standard deviation of a share of 95 % is then 0.7 %.
     const LABS: usize = 1_000;
 
     fn covering(mut draw: impl FnMut() -> Vec<Vec<f64>>, truth: f64) -> f64 {
@@ -267,14 +267,14 @@ mod tests {
                 |spread, first| Simulated { pairs, seeds, spread, first, interaction }.coverage();
             let alike = of((0.5, 0.5), 1.0);
             assert!((0.925..=0.99).contains(&alike), "{pairs} pairs of {seeds} seeds: {alike}");
-            // PREEMPT_RT's maxima hardly spread, those of a standard kernel do: the ratios are
+            // PREEMPT_RT's maxima hardly vary, those of a standard kernel do: the ratios are
             // skewed.
             let skewed = of((0.5, 0.05), 1.0);
             assert!(
                 (0.91..=0.99).contains(&skewed),
                 "{pairs} pairs of {seeds} seeds, skewed: {skewed}"
             );
-            // A loaded pair spreads more than an idle one. From three pairs on that makes intervals
+            // A loaded pair varies more than an idle one. From three pairs on, this makes intervals
             // wider than needed.
             let uneven = of((0.5, 0.5), 8.0);
             assert!(
@@ -284,8 +284,8 @@ mod tests {
         }
     }
 
-    /// What docs/lab.md warns of: a value that takes 99 % away in half of the cells and nothing in
-    /// the others, by how many pairs.
+    /// The warning in docs/lab.md: a value that reduces by 99 % in half of the cells and not at all
+    /// in the others, by the number of pairs.
     #[test]
     fn where_axes_interact_few_pairs_cover_too_seldom() {
         let coverage = |pairs: usize| {

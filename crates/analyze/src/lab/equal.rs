@@ -5,25 +5,25 @@ use crate::equivalence::{self, Tested};
 use punctual_bundle::lab::{CellDocument, LabDocument, SeriesFigures};
 use punctual_core::{BlockFigure, Equivalence};
 
-/// From this many pairs of cells on each is one observation, whatever its number of seeds.
+/// The number of pairs of cells from which each is one observation, whatever its number of seeds.
 const SAMPLE_OF_PAIRS: usize = 3;
 
-/// A margin, and what became of it between a value of an axis and its first value.
+/// A margin with its outcome between a value of an axis and the first value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Equal {
-    /// As the lab file names it.
+    /// Its name in the lab file.
     pub axis: String,
     pub value: String,
     pub against: String,
     /// The phase and name of the series.
     pub series: (String, String),
-    /// As the plan states it: `median:10%`. A block is a run.
+    /// The margin in the plan: `median:10%`. A block is a run.
     pub margin: String,
-    /// What the pairs of cells show, or why they show nothing.
+    /// The result of the pairs of cells, or why there is none.
     pub tested: Result<Tested, String>,
 }
 
-/// Of all margins that the cells' experiments state; nothing else is called equivalent.
+/// The results for all margins stated by the cells' experiments; nothing else is called equivalent.
 pub fn equivalences(lab: &LabDocument) -> Vec<Equal> {
     let mut found = Vec::new();
     for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
@@ -77,7 +77,7 @@ fn tested(
         .ok_or_else(|| format!("{} pairs of runs show no spread", differences.len()))
 }
 
-/// The figure without and with, for each seed that both cells have.
+/// The figure without and with the value, for each seed that both cells have.
 fn figures(
     without: &CellDocument,
     with: &CellDocument,

@@ -1,4 +1,4 @@
-//! A lab from its runs alone, without the file that describes it.
+//! A lab from its runs, without the file that describes it.
 
 use super::cell::{Measured, SeedRuns, cell};
 use punctual_bundle::lab::{
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 /// A run of a lab.
 pub struct StoredCell<'a> {
     pub cell: &'a str,
-    /// Its seed, where there were several.
+    /// Its seed, if the lab has several.
     pub seed: Option<u64>,
     /// The verdict of the run.
     pub verdict: Option<VerdictWord>,
     pub bundle: &'a Bundle,
 }
 
-/// What such a document lacks.
+/// The limits of such a document.
 const LIMIT: &str = "These figures are from tables: which axes the lab has, which requirements it \
                      states, what was to be run and did not, and whether repetitions are equal is \
                      not in them. Single samples are not either.";

@@ -1,4 +1,4 @@
-//! What is reported without a request: every scope, and every point with the one that follows it.
+//! Pairs reported without a request: every scope, and every point with its successor.
 
 use super::results::{Pair, PairResult};
 use super::{By, Figures, Matcher, Rule, Seen};
@@ -7,9 +7,9 @@ use punctual_core::event::{Names, PointId, PointKind};
 use punctual_core::{Event, EventKind, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most this many pairs have figures; the matches of others are counted.
+/// The maximum number of pairs with figures; matches of others are counted.
 const PAIRS: usize = 256;
-/// At most this many threads are followed.
+/// The maximum number of threads followed.
 const THREADS: usize = 1 << 17;
 
 /// Scopes and consecutive points, thread by thread.
@@ -17,16 +17,16 @@ const THREADS: usize = 1 << 17;
 pub struct Automatic {
     scopes: BTreeMap<PointId, (Matcher, Figures)>,
     follows: BTreeMap<(PointId, PointId), Figures>,
-    /// How often each plain point was passed.
+    /// The number of times each plain point was passed.
     passed: BTreeMap<PointId, u64>,
     last: HashMap<Tid, (PointId, Seen)>,
-    /// Points and matches in no pair, because there are too many pairs or threads.
+    /// Points and matches in no pair, as a limit on pairs or threads was reached.
     pub untracked: u64,
 }
 
 impl Automatic {
-    /// Takes the event if it is a test point; `point` is the one that it counts as. Returns the
-    /// match that it makes.
+    /// Takes the event if it is a test point; `point` represents its name. Returns the resulting
+    /// match.
     pub fn push(
         &mut self,
         event: &Event,

@@ -1,4 +1,5 @@
-//! The results as a document: figures, verdicts on limits, the worst with what ran then.
+//! The results as a document: figures, verdicts on limits, the worst intervals with the activity
+//! meanwhile.
 
 use super::{Figures, Interval, PairResult, Results, ran};
 use crate::functions::FunctionFigures;
@@ -16,16 +17,16 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, PointId, Recorded};
 use punctual_core::{Missing, MonotonicNs, Names, Nanos, SeriesData};
 
-/// How many of the worst have details.
+/// The number of worst intervals with details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detail {
-    /// This many of each pair and function are named.
+    /// The number listed per pair and function.
     pub worst: usize,
-    /// This many of those with what ran then: each wants a window.
+    /// The number of those with the activity meanwhile, each of which needs a window.
     pub explained: usize,
 }
 
-/// The windows around the worst, in the order in which [`document`] takes their lanes.
+/// The windows around the worst, in the order expected by [`document`].
 pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, MonotonicNs)> {
     let all = results.pairs.iter().map(|pair| &pair.figures);
     let all = all.chain(results.functions.values().map(|function| &function.calls));
@@ -34,7 +35,7 @@ pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, Monotonic
         .collect()
 }
 
-/// The document. `lanes` are those of [`windows`], or empty: then no task is named.
+/// The document. `lanes` are those of [`windows`], or empty: then no tasks are named.
 pub fn document(
     results: &Results,
     detail: Detail,
@@ -139,7 +140,7 @@ impl Writer<'_> {
     }
 }
 
-/// Those of most exclusive time first.
+/// Ordered by exclusive time, the longest first.
 fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
     let summary = |(point, of): (&PointId, &ScopeFigures)| ScopeSummary {
         name: names
@@ -189,7 +190,7 @@ fn histogram(data: &SeriesData) -> Vec<(i64, u64)> {
     curve.curve().map(bucket).collect()
 }
 
-/// Applies the validity of the run: what was not measured as requested decides no limit.
+/// Applies the validity of the run: a measurement that was not as requested decides no limit.
 pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     let of_pairs = document.pairs.iter_mut().filter_map(|pair| pair.limit.as_mut());
     let of_functions = document.functions.iter_mut().filter_map(|function| function.limit.as_mut());
@@ -203,7 +204,7 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     document.verdict = VerdictWord::gravest(verdicts);
 }
 
-/// The verdict of a limit. One certain violation decides; without one, it is met only if no event
+/// The verdict on a limit. One certain violation decides; without one, it is met only if no event
 /// was lost.
 fn limit(
     of: &Figures,

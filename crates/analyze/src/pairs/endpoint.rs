@@ -1,4 +1,4 @@
-//! One end of a pair: what it is called, and which events it stands for.
+//! One end of a pair: its name, and the events it matches.
 
 use super::By;
 use crate::gaps::{Gaps, Scope};
@@ -11,10 +11,9 @@ use std::collections::HashSet;
 /// One end of a pair, looked up in the names of a recording.
 ///
 /// `NAME`, `NAME:begin`, `NAME:end` for test points; `FUNCTION:entry`, `FUNCTION:exit` for probed
-/// functions; the tracepoint's name for kernel events, with what it is about:
-/// `sched_waking:cyclictest`, `irq_handler_entry:virtio0`, `sys_enter:futex`. Where a name is
-/// several of these, `point:`, `function:` or `kernel:` before it decides; else test points come
-/// first, then functions.
+/// functions; the tracepoint's name for kernel events, with a detail: `sched_waking:cyclictest`,
+/// `irq_handler_entry:virtio0`, `sys_enter:futex`. An ambiguous name is resolved by a prefix
+/// `point:`, `function:` or `kernel:`; without one, test points precede functions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Endpoint {
     pub name: String,
@@ -23,14 +22,14 @@ pub struct Endpoint {
 
 #[derive(Clone, PartialEq, Debug)]
 enum Selector {
-    /// A test point. One name may have several numbers, one for each program that registered it.
+    /// A test point. One name may have several numbers, one per program that registered it.
     Point {
         points: Vec<PointId>,
         kind: Option<PointKind>,
     },
     Entry(Vec<FunctionId>),
     Exit(Vec<FunctionId>),
-    /// A kernel event by its name; with a detail, only those about one of these threads or values.
+    /// A kernel event by its name; with a detail, only those with one of these threads or values.
     Kernel {
         kind: &'static Kind,
         about: Option<HashSet<u64>>,
@@ -41,14 +40,14 @@ enum Selector {
 #[derive(PartialEq, Debug)]
 struct Kind {
     name: &'static str,
-    /// Another name by which people know it.
+    /// Another common name of it.
     alias: &'static str,
-    /// What a detail is looked up in.
+    /// The names that a detail is looked up in.
     about: About,
     by: By,
 }
 
-/// What the value of a kernel event is.
+/// The meaning of a kernel event's value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum About {
     Task,
@@ -121,32 +120,32 @@ const KINDS: &[Kind] = &[
     kind("cpu_frequency", "frequency", About::Nothing, By::Cpu),
 ];
 
-/// Why a text is no end of a pair.
+/// Why a text is not an end of a pair.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Nothing of that name.
+    /// Unknown name.
     #[error(
         "`{name}` is not a test point, probed function or kernel event of this recording{}",
         suggestion(near.as_ref())
     )]
     Unknown {
         name: String,
-        /// The nearest name that there is.
+        /// The most similar existing name.
         near: Option<String>,
     },
-    /// A function without telling which of its ends.
+    /// A function without one of its ends.
     #[error(
         "`{0}` is a function: write `{0}:entry` or `{0}:exit`, or the function alone to time its \
          calls"
     )]
     WhichEnd(String),
-    /// Nothing that the kernel event could be about.
+    /// Unknown detail of a kernel event.
     #[error("`{name}` has no `{detail}` in this recording")]
     UnknownDetail { name: String, detail: String },
 }
 
 impl Endpoint {
-    /// Finds the end that a text names in this recording.
+    /// Finds the end with this name in the recording.
     pub fn find(text: &str, names: &Names) -> Result<Endpoint, EndpointError> {
         let text = text.trim();
         let (kinds, bare) = match text.split_once(':') {
@@ -179,7 +178,7 @@ impl Endpoint {
         Endpoint { name, what: Selector::Point { points, kind: Some(kind) } }
     }
 
-    /// Whether this event is that end; of functions only the exit, as calls are recorded at their
+    /// Whether this event is that end; for functions only the exit, as calls are recorded at their
     /// end.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let seen = |tid, value| Some(Seen { at: event.at, tid, cpu: event.cpu, value });
@@ -223,12 +222,12 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is recorded at the end of a call.
+    /// Whether it is an entry, which is recorded at the end of its call.
     pub fn is_entry(&self) -> bool {
         matches!(self.what, Selector::Entry(_))
     }
 
-    /// How it is matched when nothing else is requested.
+    /// The default key for matching.
     pub(super) fn natural(&self) -> By {
         match &self.what {
             Selector::Kernel { kind, .. } => kind.by,
@@ -236,7 +235,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether `self` and `to` are the two ends of one thing: a scope, a function's calls.
+    /// Whether `self` and `to` are the two ends of a scope, or of a function's calls.
     pub(super) fn opens(&self, to: &Endpoint) -> bool {
         match (&self.what, &to.what) {
             (
@@ -248,7 +247,7 @@ impl Endpoint {
         }
     }
 
-    /// The test points that it stands for.
+    /// The test points that it matches.
     pub(super) fn points(&self) -> &[PointId] {
         match &self.what {
             Selector::Point { points, .. } => points,
@@ -256,7 +255,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether any of these may be missing.
+    /// Whether any of its events may be missing.
     pub(super) fn may_be_missing(&self, gaps: &Gaps) -> bool {
         if matches!(self.what, Selector::Point { .. }) {
             gaps.any_of_points()
@@ -265,7 +264,7 @@ impl Endpoint {
         }
     }
 
-    /// The source whose losses may hide one of these.
+    /// The source whose losses may hide one of its events.
     pub(super) fn scope(&self, by: By, seen: Seen) -> Scope {
         match (&self.what, by) {
             (Selector::Point { .. }, _) if seen.cpu != Event::NO_CPU => Scope::AnyCpu,
@@ -277,14 +276,13 @@ impl Endpoint {
     }
 }
 
-/// The numbers of all points of this name.
 pub(super) fn points_named(name: &str, names: &Names) -> Vec<PointId> {
     let all = names.points.iter().enumerate().filter(|(_, point)| *point == name);
     all.filter_map(|(place, _)| u32::try_from(place).ok()).map(PointId).collect()
 }
 
-/// The numbers of all functions of this name; where there is none, of all that have it before their
-/// parameters: `step` is also `step(int)`, as it is where functions are probed.
+/// The numbers of all functions of this name; without any, of all with this name before their
+/// parameters: `step` also matches `step(int)`, as when probing functions.
 pub(super) fn functions_named(name: &str, names: &Names) -> Vec<FunctionId> {
     let that = |is: fn(&str, &str) -> bool| -> Vec<FunctionId> {
         let all =
@@ -334,8 +332,8 @@ fn kernel(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> 
     })
 }
 
-/// The numbers that a detail stands for. A number stands for itself, and also for the threads of
-/// the process of that number.
+/// The numbers that a detail matches. A number matches itself and the threads of the process of
+/// that number.
 fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
     let number = detail
         .strip_prefix("0x")
@@ -349,7 +347,7 @@ fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
                 .filter(|(_, task)| task.comm == detail || Some(u64::from(task.process)) == number)
                 .map(|(tid, _)| u64::from(tid.0)),
         ),
-        // Handlers are registered under names like `virtio0-req.0`, several of them separated by
+        // Handlers are registered under names like `virtio0-req.0`; several are separated by
         // commas.
         About::Irq => all.extend(
             names.irqs.iter().filter(|(_, name)| name.contains(detail)).map(|(n, _)| u64::from(*n)),
@@ -402,7 +400,7 @@ fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
     }
 }
 
-/// The value by which events of one kind are matched.
+/// The value for matching events of one kind.
 fn value_of(what: &EventKind) -> Option<i64> {
     let value = match *what {
         EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. } => irq.into(),
@@ -424,8 +422,8 @@ fn value_of(what: &EventKind) -> Option<i64> {
         }
         EventKind::FutexEnter { address, .. } => address,
         EventKind::ContentionBegin { lock, .. } | EventKind::ContentionEnd { lock, .. } => lock,
-        // A sector is one of its device: the device in the upper bits makes two disks unlikely to
-        // be mixed up.
+        // A sector with its device in the upper bits, so that two disks are unlikely to be mixed
+        // up.
         EventKind::BlockIssue { device, sector, .. }
         | EventKind::BlockComplete { device, sector, .. } => sector ^ u64::from(device) << 44,
         EventKind::JournalStart { device, transaction }
@@ -437,7 +435,7 @@ fn value_of(what: &EventKind) -> Option<i64> {
     Some(value as i64)
 }
 
-/// What a detail is compared with.
+/// The value that a detail is compared with.
 fn detail_of(what: &EventKind) -> Option<u64> {
     match *what {
         EventKind::BlockIssue { device, .. }

@@ -1,15 +1,14 @@
-//! Which A belongs to which B: the open ones of a pair.
+//! Matches the open A's of a pair with B's.
 
 use super::{By, Rule, Seen};
 use punctual_core::{Event, Limit, MonotonicNs};
 use std::collections::{HashMap, VecDeque};
 
-/// At most this many A's of a pair are open at once; those beyond are unmatched. A queue of this
-/// length is a pair without B's.
+/// The maximum number of open A's per pair; further ones are unmatched. A queue of this length
+/// means a pair without B's.
 pub const OPEN: usize = 1 << 16;
 
-/// This many threads are remembered although they have no A open: to make room for each A anew
-/// takes time.
+/// The number of threads remembered without an open A: allocating for each A anew takes time.
 const KEYS: usize = 1 << 12;
 
 /// The open A's of one pair.
@@ -19,11 +18,11 @@ pub struct Matcher {
     rule: Rule,
     open: HashMap<u64, VecDeque<Seen>>,
     count: usize,
-    /// A's that no B belongs to, so far.
+    /// A's without a B so far.
     pub unmatched_from: u64,
-    /// B's that no A belongs to.
+    /// B's without an A.
     pub unmatched_to: u64,
-    /// Those of `unmatched_from` that found no space.
+    /// Those of `unmatched_from` beyond the limit.
     pub crowded: u64,
 }
 
@@ -40,7 +39,7 @@ impl Matcher {
         }
     }
 
-    /// How A's and B's are matched.
+    /// The key for matching.
     pub fn by(&self) -> By {
         self.by
     }
@@ -63,9 +62,9 @@ impl Matcher {
         }
     }
 
-    /// A B was seen: the A that it belongs to.
+    /// Returns the A that this B is matched with.
     pub fn to(&mut self, seen: Seen) -> Option<Seen> {
-        // Values seldom come again; threads and CPUs do.
+        // Values seldom recur; threads and CPUs do.
         let forget = self.by == By::Value || self.open.len() > KEYS;
         let found = key(self.by, seen).and_then(|key| {
             let open = self.open.get_mut(&key)?;
@@ -82,12 +81,12 @@ impl Matcher {
         found
     }
 
-    /// Those that are open for longer than the limit allows, at this instant.
+    /// The number of A's open for longer than the limit allows, at this instant.
     pub fn overdue(&self, limit: Limit, at: MonotonicNs) -> u64 {
         self.open.values().flatten().filter(|from| !limit.allows(at - from.at)).count() as u64
     }
 
-    /// Nothing more comes: what is open is unmatched.
+    /// Ends the input: open A's are unmatched.
     pub fn finish(&mut self) {
         self.unmatched_from += self.count as u64;
         self.count = 0;
@@ -95,7 +94,7 @@ impl Matcher {
     }
 }
 
-/// What an end must have in common with the other; `None` where it has nothing of the kind.
+/// The value of an end for this key; `None` without one.
 fn key(by: By, seen: Seen) -> Option<u64> {
     match by {
         By::Thread => Some(seen.tid.0.into()),

@@ -1,4 +1,4 @@
-//! One pass over the events: every pair that was requested, or every one that there is.
+//! One pass over the events for every requested pair, or every existing one.
 
 use super::automatic::Automatic;
 use super::results::{Found, Pair, PairResult, Results};
@@ -11,22 +11,21 @@ use punctual_core::event::{FunctionId, Names, PointId, Recorded};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::HashMap;
 
-/// At most this many entries of functions are kept for pairs that begin (or end) with one; further
-/// ones are counted.
+/// The maximum number of function entries kept for pairs with such an end; others are counted.
 const ENTRIES: usize = 1 << 22;
 
-/// What must be known before the pass: where events are missing, and entries of functions, which
-/// are recorded only at the end of the calls.
+/// The result of the preparatory pass: gaps in the events, and entries of functions, which are
+/// recorded only at the end of calls.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     pub gaps: Gaps,
-    /// In the order of time: the request, whether it is its B, and the entry.
+    /// In order of time: the request, whether it is its B, and the entry.
     entries: Vec<(usize, bool, Seen)>,
     left_out: u64,
 }
 
 impl Prepared {
-    /// Whether it takes a pass of its own to prepare.
+    /// Whether preparation needs a separate pass.
     pub fn is_needed(recorded: &Recorded, requests: &[Request]) -> bool {
         recorded.lost() > 0
             || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
@@ -52,7 +51,7 @@ impl Prepared {
             }
         }
         prepared.gaps.seal();
-        // A B before an A of the same instant, as for events.
+        // A B precedes an A of the same instant, as for events.
         prepared.entries.sort_by_key(|(_, is_to, seen)| (seen.at, !is_to));
         prepared
     }
@@ -65,17 +64,16 @@ fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
     }
 }
 
-/// What of a recording is reported.
+/// The selection of results.
 #[derive(Clone, Debug, Default)]
 pub struct PairingOptions {
-    /// The pairs and functions that were requested, with their limits.
+    /// The requested pairs and functions, with their limits.
     pub requests: Vec<Request>,
-    /// Besides those: all scopes, all points with those that follow them, all functions, and
-    /// curves of values.
+    /// Also all scopes, all points with their successors, all functions, and curves of values.
     pub everything: bool,
 }
 
-/// Reads events in the order of time.
+/// Reads events in order of time.
 pub struct Pairing {
     asked: Vec<(Request, Matcher, Figures)>,
     automatic: Option<(Automatic, Curves)>,
@@ -88,7 +86,7 @@ pub struct Pairing {
     /// Points and functions of one name count as the first of them.
     points: HashMap<PointId, PointId>,
     same_function: HashMap<FunctionId, FunctionId>,
-    /// Whether points are source lines, which the kernel stamps: then its losses are theirs.
+    /// Whether points are source lines: the kernel timestamps them, so its losses apply.
     has_lines: bool,
 }
 
@@ -142,9 +140,9 @@ impl Pairing {
         }
     }
 
-    /// Reads one event; `found` takes the matches that it makes. What happened before the recording
-    /// began matches nothing: recorders are attached one by one, so that some kinds of events
-    /// are there earlier than others, so the running tasks are unknown.
+    /// Reads one event; `found` takes the resulting matches. Events before the start of the
+    /// recording match nothing: recorders are attached one by one, so some kinds of events begin
+    /// earlier than others, and the running tasks are unknown.
     pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
         if event.at < self.began {
             return;
@@ -177,7 +175,6 @@ impl Pairing {
         }
     }
 
-    /// The entries before this event.
     fn entries_until(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
         while let Some((place, is_to, seen)) = self.prepared.entries.get(self.entries_read).copied()
         {
@@ -285,7 +282,7 @@ impl Pairing {
     }
 }
 
-/// The places that stand for another of the same name.
+/// The representative of each number with a repeated name.
 fn first_of_name<N: std::hash::Hash + Eq, I: std::hash::Hash + Eq + Copy>(
     names: impl Iterator<Item = N>,
     id: impl Fn(u32) -> I,

@@ -1,4 +1,4 @@
-//! What ran during an interval: the jump from a maximum to its circumstances.
+//! The tasks and interrupts during an interval: from a maximum to its circumstances.
 
 use crate::occupancy::interrupt_name;
 use crate::threads::{Lanes, ThreadState};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The maximum number of lines.
 const LINES: usize = 12;
 
-/// What a thread did in a window; empty where that is unknown at all.
+/// The states of a thread in a window; empty if completely unknown.
 pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
@@ -21,7 +21,7 @@ pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
     shares
 }
 
-/// The word for what a thread does.
+/// The word for a thread's state.
 pub fn word(doing: ThreadState) -> &'static str {
     match doing {
         ThreadState::Running { .. } => "running",
@@ -33,8 +33,8 @@ pub fn word(doing: ThreadState) -> &'static str {
     }
 }
 
-/// What ran in a window on the CPUs concerned: those of the ends, and those where the thread ran or
-/// waited to run. The longest first.
+/// The tasks and interrupts of a window on the CPUs concerned: those of the ends, and those where
+/// the thread ran or waited to run. The longest first.
 pub fn ran(lanes: &Lanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<Ran> {
     let concerned = concerned(lanes, tid, ends);
     let mut sums: BTreeMap<(u16, &str, String, Option<u32>), i64> = BTreeMap::new();

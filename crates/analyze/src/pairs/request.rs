@@ -1,4 +1,4 @@
-//! What is requested: a pair, a scope or a function, and how long it may take.
+//! A requested pair, scope or function, with its limit.
 
 use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
 use super::{By, Rule};
@@ -6,19 +6,19 @@ use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::{Limit, LimitError};
 use std::fmt;
 
-/// What intervals are of.
+/// The target of a request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Target {
     /// From one end to another.
     Pair {
         from: Endpoint,
         to: Endpoint,
-        /// What they have in common.
+        /// Their common key.
         by: By,
-        /// Which A a B belongs to.
+        /// The A that a B is matched with.
         rule: Rule,
     },
-    /// The calls of a function; several numbers where several files have one of that name.
+    /// The calls of a function; several numbers if several files have one of that name.
     Function { name: String, functions: Vec<FunctionId> },
 }
 
@@ -26,25 +26,25 @@ pub enum Target {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
     pub target: Target,
-    /// How long it may take.
+    /// The limit, if any.
     pub limit: Option<Limit>,
 }
 
-/// Why a text asks for nothing.
+/// Why a text is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// One end is nothing.
+    /// An invalid end.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The limit is none.
+    /// An invalid limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
 }
 
 impl Request {
-    /// Looks up `A->B`, a scope `NAME` or a function `NAME`. `by` and `rule` are the natural ones
-    /// where they are not given: brackets for scopes and functions; one after the other by
-    /// value for timers, block requests and journal commits; else the next one.
+    /// Looks up `A->B`, a scope `NAME` or a function `NAME`. By default, `by` and `rule` are the
+    /// natural ones: brackets for scopes and functions; next by value for timers, block requests
+    /// and journal commits; else the next one.
     pub fn find(
         text: &str,
         names: &Names,
@@ -54,7 +54,7 @@ impl Request {
         Ok(Request { target: target(text.trim(), names, by, rule)?, limit: None })
     }
 
-    /// As [`Request::find`], with a limit behind: `A->B < 100us`, `fopen <= 1ms`.
+    /// As [`Request::find`], with a limit: `A->B < 100us`, `fopen <= 1ms`.
     pub fn find_limited(
         text: &str,
         names: &Names,
@@ -105,7 +105,7 @@ fn not_a_pair(text: &str) -> EndpointError {
 fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Target {
     let natural = match (from.natural(), to.natural()) {
         (a, b) if a == b => a,
-        // What concerns a CPU meets what concerns a thread: nothing in common.
+        // Ends about a CPU and a thread have no common key.
         _ => By::Global,
     };
     let by = by.unwrap_or(if rule == Some(Rule::Async) && natural == By::Thread {
@@ -122,7 +122,7 @@ fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Tar
 }
 
 impl Target {
-    /// The numbers of the scope that it is: of test points, matched as brackets within a thread.
+    /// The numbers of a scope, if this is one: test points, matched as brackets within a thread.
     /// Empty for anything else.
     pub fn scope(&self) -> &[PointId] {
         match self {

@@ -1,4 +1,4 @@
-//! What one pass over the events finds: each match, and the figures of each pair.
+//! The results of one pass over the events: each match, and the figures of each pair.
 
 use super::{By, Figures, Interval, Rule};
 use crate::functions::FunctionFigures;
@@ -8,10 +8,10 @@ use punctual_core::Nanos;
 use punctual_core::event::{FunctionId, PointId};
 use std::collections::BTreeMap;
 
-/// Which pair an interval belongs to.
+/// The pair that an interval belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pair {
-    /// The one requested at this place.
+    /// The requested one with this index.
     Asked(usize),
     /// A begin and its end.
     Scope(PointId),
@@ -21,50 +21,49 @@ pub enum Pair {
     Function(FunctionId),
 }
 
-/// One match, as it is found.
+/// A match.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Found {
     pub pair: Pair,
     pub interval: Interval,
-    /// For calls and scopes: without the functions that they called, or the scopes within them,
-    /// where that is known.
+    /// For calls and scopes: the time without called functions or inner scopes, if known.
     pub exclusive: Option<Nanos>,
-    /// For calls of functions: whether it was left otherwise than by returning.
+    /// For calls of functions: whether it was left without a return.
     pub left: bool,
 }
 
-/// What became of a pair.
+/// The result of a pair.
 #[derive(Clone, Debug)]
 pub struct PairResult {
     pub pair: Pair,
     /// `A->B`, or the name of the scope.
     pub name: String,
-    /// What A and B had in common.
+    /// The common key of A and B.
     pub by: By,
-    /// Which A a B belonged to.
+    /// The A that a B was matched with.
     pub rule: Rule,
     pub figures: Figures,
     pub unmatched_from: u64,
     pub unmatched_to: u64,
-    /// With a limit: A's that had been open for longer when the recording ended.
+    /// With a limit: A's that were open for longer at the end of the recording.
     pub overdue: u64,
     /// Whether any end of this kind may be missing.
     pub lossy: bool,
 }
 
-/// What became of everything.
+/// All results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Those requested in their order, then scopes, then pairs of points.
+    /// The requested ones in order, then scopes, then pairs of points.
     pub pairs: Vec<PairResult>,
-    /// The figures of each probed function that was called.
+    /// The figures of each called probed function.
     pub functions: BTreeMap<FunctionId, FunctionFigures>,
-    /// Scopes of test points, all of them where any was asked for: their exclusive times need each
+    /// The scopes of test points: all if any was requested, as exclusive times depend on each
     /// other.
     pub scopes: ScopeReport,
     /// The values of points over time.
     pub curves: Vec<Curve>,
-    /// Points, matches, calls and values that are in no figure, because there are more pairs,
-    /// functions or threads than are followed.
+    /// Points, matches, calls and values in no figure, as a limit on pairs, functions or threads
+    /// was reached.
     pub untracked: u64,
 }

@@ -1,4 +1,4 @@
-//! Pairs against a simple model, and the words that ask for them.
+//! Pairs compared with a simple model, and the parsing of requests.
 
 use super::*;
 use crate::pairs::PairingOptions;
@@ -60,8 +60,7 @@ fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, 
     (pairing.finish(&names()), all)
 }
 
-/// Recorders are attached one by one: what some of them saw before all were there is no interval of
-/// the recording.
+/// Recorders are attached one by one: events before all were attached form no interval.
 #[test]
 fn what_happened_before_the_recording_began_matches_nothing() {
     let mark = |at, which| point(at, 7, which, PointKind::Point, None);
@@ -95,7 +94,7 @@ fn words_are_looked_up_in_the_recording() {
     assert!(matches!(asked("fopen", None, None).target, Target::Function { .. }));
     let limited = Request::find_limited("Vec<u8>::push <= 5us", &names(), None, None).unwrap();
     assert_eq!(limited.limit, Some(Limit { bound: Nanos(5_000), inclusive: true }));
-    // As it may be written where functions are probed: without parameters.
+    // As may be written for probed functions: without parameters.
     let mut names = names();
     names.functions[0].name = "ns::control_step(int, char const*)".to_owned();
     let short = Request::find_limited("ns::control_step < 500us", &names, None, None).unwrap();

@@ -1,4 +1,4 @@
-//! Scopes that nest, call themselves, overlap or have no end; and against a model that looks at
+//! Scopes that nest, call themselves, overlap or have no end; and a comparison with a model of
 //! every nanosecond.
 
 use super::*;
@@ -17,7 +17,7 @@ fn end(at: i64, scope: u32) -> Event {
     event(at, 7, scope, PointKind::End)
 }
 
-/// The report, and the exclusive times in the order in which scopes ended.
+/// The report, and the exclusive times ordered by the ends of scopes.
 fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
     let (mut scopes, mut found) = (Scopes::default(), Vec::new());
     for event in events {
@@ -131,7 +131,7 @@ fn more_scopes_than_are_followed_are_counted() {
     assert_eq!((report.scopes.len(), report.untracked), (SCOPES, 2 * (1_000 - SCOPES as u64)));
 }
 
-/// Any begins and ends of two threads, in the order of time.
+/// Any begins and ends of two threads, in order of time.
 fn passes() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec((0i64..4, 0u32..2, 0u32..4, any::<bool>()), 0..120).prop_map(
         |steps| {
@@ -148,8 +148,8 @@ fn passes() -> impl Strategy<Value = Vec<Event>> {
 /// A scope, its start, and its end.
 type Matched = (u32, i64, i64);
 
-/// Scopes of one thread, each begin with the newest of its name that is open; then those that are
-/// open at the end, with their begins.
+/// Matches scopes of one thread, each begin with the newest open one of its name; then those open
+/// at the end, with their begins.
 fn matched(events: &[Event], tid: u32) -> (Vec<Matched>, Vec<(u32, i64)>) {
     let (mut open, mut done) = (Vec::<(u32, i64, usize)>::new(), Vec::new());
     for (order, event) in events.iter().enumerate().filter(|(_, event)| event.tid == Tid(tid)) {
@@ -174,7 +174,7 @@ proptest! {
             let within = |one: &Matched, other: &Matched| other.1 <= one.1 && one.2 <= other.2;
             for (place, one) in done.iter().enumerate() {
                 let is_root = done.iter().enumerate().all(|(at, other)| {
-                    // Of two that are the same stretch of time one is the root.
+                    // Of two equal intervals one is the root.
                     at == place || !within(one, other) || within(other, one) && at > place
                 });
                 roots += if is_root { one.2 - one.1 } else { 0 };

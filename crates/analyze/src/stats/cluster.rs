@@ -2,15 +2,15 @@
 //!
 //! Ferro and Segers, "Inference for clusters of extreme values", J. R. Statist. Soc. B 65 (2003):
 //! the extremal index θ from the distances between exceedances, and from it the distance that
-//! separates clusters, with nothing to choose.
+//! separates clusters, without parameters.
 
 /// Exceedances in clusters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clusters {
-    /// The extremal index: one over the mean number of exceedances in a cluster; 1 for independent
-    /// samples.
+    /// The extremal index: the reciprocal of the mean number of exceedances in a cluster; 1 for
+    /// independent samples.
     pub index: f64,
-    /// The place of the worst sample of each cluster among those given, in order of time.
+    /// The index of the worst sample in each cluster, in order of time.
     pub peaks: Vec<usize>,
 }
 
@@ -40,8 +40,8 @@ pub fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
     let mut distances: Vec<u64> =
         places.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     distances.sort_unstable_by(|a, b| b.cmp(a));
-    // Equal distances are all split or all not: the least distance that splits is above the first
-    // that does not.
+    // Equal distances are either all split or none: the smallest splitting distance is above the
+    // first that does not split.
     let together = distances.get(requested.saturating_sub(1)).copied().unwrap_or(0);
     let mut peaks: Vec<usize> = Vec::new();
     for (k, (place, value)) in exceedances.iter().enumerate() {

@@ -1,27 +1,27 @@
-//! How much more a share moves than that of independent samples would: the design effect, from
+//! The variation of a share compared with that for independent samples: the design effect, from
 //! contiguous blocks.
 //!
 //! Long latencies come in bursts, so the number of samples beyond a latency varies more than a
-//! binomial count. The run is cut into few long blocks ("batch means": Schmeiser, "Batch Size
+//! binomial count. The run is divided into few long blocks ("batch means": Schmeiser, "Batch Size
 //! Effects in the Analysis of Simulation Output", Operations Research 1982, shows that 10 to 30
 //! batches serve best); the ratio φ of the counts' variance to the binomial one divides the number
 //! of samples (Kish, "Survey Sampling", 1965; quantiles: Woodruff, "Confidence Intervals for
 //! Medians and Other Position Measures", JASA 1952).
 
 pub const BLOCKS: usize = 24;
-/// A block has at least this many samples; shorter runs have fewer blocks.
+/// The minimum number of samples per block; shorter runs have fewer blocks.
 const SHORTEST: usize = 50;
-/// With fewer blocks their variance is meaningless.
+/// The minimum number of blocks: with fewer, their variance is meaningless.
 const FEWEST: usize = 6;
-/// No stronger correlation of neighbouring blocks is believed.
+/// The maximum accepted correlation of neighbouring blocks.
 const STRONGEST: f64 = 0.8;
 
-/// How much a share of samples spreads.
+/// The spread of a share of samples.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
     /// The ratio of its variance to that of independent samples.
     pub factor: f64,
-    /// Degrees of freedom of that ratio; infinite where it is assumed.
+    /// The degrees of freedom of that ratio; infinite if it is assumed.
     pub df: f64,
 }
 
@@ -29,14 +29,14 @@ impl Spread {
     pub const INDEPENDENT: Spread = Spread { factor: 1.0, df: f64::INFINITY };
 }
 
-/// The length of a block for `n` samples; `None` where they are too few to be cut.
+/// The length of a block for `n` samples; `None` if they are too few to divide.
 pub fn block_length(n: usize) -> Option<usize> {
     let count = (n / SHORTEST).min(BLOCKS);
     (count >= FEWEST).then(|| n / count)
 }
 
-/// The spread of the share of samples above `bound`, over blocks of this length; never taken as
-/// smaller than that of independent ones.
+/// The spread of the share of samples above `bound`, over blocks of this length; at least that of
+/// independent samples.
 pub fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
     let counts = counts_above(samples, bound, length);
     let Some((mean, variance)) = moments(&counts) else { return Spread::INDEPENDENT };
@@ -47,15 +47,15 @@ pub fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
     Spread { factor, df }
 }
 
-/// In each block, the samples above a bound.
+/// The number of samples above a bound, per block.
 pub fn counts_above(samples: &[i64], bound: i64, length: usize) -> Vec<f64> {
     let above = |block: &[i64]| block.iter().filter(|sample| **sample > bound).count() as f64;
     samples.chunks_exact(length.max(1)).map(above).collect()
 }
 
-/// By how much the variance of a mean of blocks is larger because neighbouring blocks resemble each
-/// other: (1 + r)/(1 − r), as of a first-order autoregression with their correlation r (Priestley,
-/// "Spectral Analysis and Time Series", 1981, section 5.3.2).
+/// The factor by which correlated neighbouring blocks increase the variance of their mean: (1 +
+/// r)/(1 − r), as of a first-order autoregression with correlation r (Priestley, "Spectral Analysis
+/// and Time Series", 1981, section 5.3.2).
 pub fn inflation(blocks: &[f64]) -> f64 {
     let Some(r) = correlation_of_neighbours(blocks).map(|r| r + 1.0 / blocks.len() as f64) else {
         return 1.0;

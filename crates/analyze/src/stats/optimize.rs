@@ -1,6 +1,6 @@
-//! Minima and zeros of functions that are cheap to compute: no derivative, bounded work.
+//! Minima and zeros of functions that are cheap to compute: without derivatives, with bounded work.
 
-/// The place of the minimum of a function with one minimum between two places (golden section).
+/// The minimum of a function with one minimum between two places (golden section).
 pub fn golden(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let ratio = (5f64.sqrt() - 1.0) / 2.0;
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
@@ -22,7 +22,7 @@ pub fn golden(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Where a condition that holds at `inside` and not at `outside` ceases to hold.
+/// The border of a condition that holds at `inside` and not at `outside`.
 pub fn border(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..60 {
         let middle = 0.5 * (inside + outside);
@@ -31,8 +31,8 @@ pub fn border(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) ->
     0.5 * (inside + outside)
 }
 
-/// The minimum by the simplex of Nelder and Mead (Computer Journal 7, 1965). Infinite values are
-/// outside of the domain. `None` where the start is outside.
+/// The minimum by the simplex of Nelder and Mead (Computer Journal 7, 1965). Infinite values mean
+/// outside of the domain. `None` if the start is outside.
 pub fn simplex<const N: usize>(
     start: [f64; N],
     steps: [f64; N],
@@ -94,7 +94,7 @@ fn descend<const N: usize>(
     corners[0]
 }
 
-/// Draws all corners half way to the best; returns what the last of them became.
+/// Moves all corners half way to the best; returns the last of them.
 fn shrink<const N: usize>(
     corners: &mut [([f64; N], f64)],
     best: [f64; N],

@@ -1,13 +1,13 @@
-//! Distribution functions, on top of statrs: what it leaves to the caller is to stay where its
-//! series converge.
+//! Distribution functions on top of statrs, which requires the caller to stay where its series
+//! converge.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::{beta, erf, gamma};
 
-/// From this variance of a binomial count on, the normal distribution stands for it (the error of a
+/// The variance from which the normal distribution approximates a binomial count (the error of a
 /// probability is below 0.002).
 const NORMAL_FROM: f64 = 150.0;
-/// Up to this share a count is taken as Poisson: its variance is then at most 2 % too large.
+/// The share up to which a count is taken as Poisson: its variance is then at most 2 % too large.
 const POISSON_TO: f64 = 0.02;
 
 /// The standard normal distribution function.
@@ -30,7 +30,7 @@ pub fn student_upper(df: f64, probability: f64) -> f64 {
     StudentsT::new(0.0, 1.0, df.max(1.0)).map_or(f64::INFINITY, |t| -t.inverse_cdf(probability))
 }
 
-/// The probability that Student's t with `df` degrees of freedom lies further from 0 than `t`, on
+/// The probability that Student's t with `df` degrees of freedom is further from 0 than `t`, on
 /// either side.
 pub fn student_two_sided(df: f64, t: f64) -> f64 {
     if !df.is_finite() {
@@ -45,7 +45,7 @@ pub fn chi_squared_beyond(df: f64, x: f64) -> f64 {
 }
 
 /// The probability that the binomial count of `n` trials with probability `share` is below `rank`,
-/// continued to real numbers between.
+/// extended to real numbers.
 fn below(n: f64, share: f64, rank: f64) -> f64 {
     if rank <= 0.0 {
         return 0.0;
@@ -63,12 +63,11 @@ fn below(n: f64, share: f64, rank: f64) -> f64 {
     }
 }
 
-/// The largest real rank, counted from the top, below which the count of samples beyond the
-/// quantile lies with at most `probability`. It grows with the probability; 0 where even the first
-/// rank has more.
+/// The largest real rank, counted from the top, such that the count of samples beyond the quantile
+/// is below it with at most `probability`. It grows with the probability; 0 if even the first rank
+/// has more.
 pub fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
-    // Nothing that is requested lies further out than this, and a thousandth of a rank is near
-    // enough.
+    // No request is further out than this, and a thousandth of a rank is precise enough.
     let (mean, deviation) = (n * share, (n * share * (1.0 - share)).sqrt());
     let (mut low, mut high) =
         ((mean - 40.0 - 9.0 * deviation).max(0.0), (mean + 40.0 + 9.0 * deviation).min(n + 1.0));
@@ -122,7 +121,7 @@ mod tests {
     fn ranks_are_those_of_exact_order_statistics() {
         assert_eq!((rank_at(16.0, 0.5, 0.025) + 1e-3).floor(), 4.0);
         assert_eq!(rank_at(16.0, 0.5, 0.975).ceil(), 13.0);
-        // Fewer than 3.7 samples expected beyond: no upper end.
+        // Fewer than 3.7 samples are expected beyond: no upper end.
         assert!(rank_at(1_000.0, 0.003, 0.025) < 1.0);
         assert!(rank_at(1_000.0, 0.004, 0.025) >= 1.0);
     }

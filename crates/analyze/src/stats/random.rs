@@ -1,4 +1,5 @@
-//! Random numbers that are the same in every run on every machine: resampling must be repeatable.
+//! Random numbers that are the same in every run on every machine, so that resampling is
+//! repeatable.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -9,20 +10,19 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The source of this seed.
+    /// The source with this seed.
     pub fn seeded(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
-    /// Evenly from `0..n`; 0 where `n` is 0. The unevenness of the multiplication is below n/2^64.
+    /// Uniform in `0..n`; 0 if `n` is 0. The bias of the multiplication is below n/2^64.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }
-    /// Evenly between 0 and 1, neither of them.
+    /// Uniform between 0 and 1, both exclusive.
     pub fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
-    /// Chooses which of `chosen` are true, `n` of them, all choices equally likely (Fisher and
-    /// Yates).
+    /// Selects `n` elements of `order`, all choices equally likely (Fisher and Yates).
     pub fn choose(&mut self, order: &mut [usize], n: usize) {
         for k in 0..n.min(order.len()) {
             let other = k + self.below(order.len() - k);

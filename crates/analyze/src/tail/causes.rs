@@ -1,9 +1,9 @@
-//! What the tail is made of: its samples by cause, as far as `explain` and the account know it, and
-//! whether causes of different sizes mix.
+//! The composition of the tail: its samples by cause, as far as `explain` and the account know it,
+//! and whether causes of different sizes mix.
 //!
 //! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples
-//! are shuffled; for many the χ² distribution is used, and as every trifle is then significant, the
-//! effect ε² = H/(n − 1) must be 0.06 at least besides, which is called a medium one.
+//! are shuffled. For many the χ² distribution is used; as any small difference is then significant,
+//! the effect ε² = H/(n − 1) must also be at least 0.06, which is called a medium one.
 
 use crate::explained::Explained;
 use crate::stats::Random;
@@ -13,25 +13,24 @@ use punctual_bundle::tail::{CauseShare, CauseSource, TailCauses};
 use punctual_core::{Account, Fact, MainPart, Names};
 use std::collections::BTreeMap;
 
-/// Fewer samples are not tested.
+/// The minimum number of samples for a test.
 const FEWEST: usize = 8;
-/// Causes mix below this probability,
+/// The probability below which causes mix,
 pub const LEVEL: f64 = 0.01;
 const EFFECT: f64 = 0.06;
-/// One cause makes the tail from this share on.
+/// The share from which one cause is dominant.
 const ONE: f64 = 0.9;
-/// Up to this many samples are shuffled,
+/// The maximum number of samples that are shuffled,
 const SHUFFLED: usize = 200;
 const SHUFFLES: usize = 999;
 const SEED: u64 = 0x6361_7573;
-/// Without a threshold, the tail of an account is this part of its samples.
+/// Without a threshold, the share of an account's samples that is its tail.
 const TAIL: f64 = 0.01;
 
-/// What is known of the causes of a series' samples.
+/// The known causes of a series' samples.
 #[derive(Clone, Debug, Default)]
 pub struct Known<'a> {
-    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where
-    /// that is unknown.
+    /// Samples in windows: the latency of each in ns with its largest cause; `None` if unknown.
     pub(super) windows: Option<Vec<(i64, Cause)>>,
     pub(super) account: Option<&'a SeriesAccount>,
 }
@@ -40,8 +39,8 @@ pub struct Known<'a> {
 type Cause = Option<(String, Option<String>)>;
 
 impl<'a> Known<'a> {
-    /// Of a series: those of its samples that were explained, if windows were kept, and its
-    /// account, if there is one.
+    /// The causes of a series: its explained samples, if windows were kept, and its account, if
+    /// any.
     pub fn of(
         explained: Option<(&[&Explained], &Names)>,
         account: &'a Fact<SeriesAccount>,
@@ -60,8 +59,8 @@ impl<'a> Known<'a> {
         Known { windows, account: account.known() }
     }
 
-    /// The causes of the samples longer than `threshold`, in ns, of which there are `beyond`; where
-    /// there is no threshold, of what is known.
+    /// The causes of the `beyond` samples longer than `threshold` ns; without a threshold, of the
+    /// known samples.
     pub fn beyond(&self, threshold: Option<(f64, u64)>) -> Vec<TailCauses> {
         let windows = self.windows.as_ref().map(|samples| {
             let samples = samples
@@ -87,7 +86,7 @@ fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, 
     let (mut samples, mut before) = (Vec::new(), 0);
     for (edge, bucket) in account.account.buckets().rev() {
         before += bucket.count;
-        // A bucket that the threshold lies in is not beyond it.
+        // A bucket that contains the threshold is not beyond it.
         let beyond = threshold.map_or(before <= most, |(least, _)| edge as f64 >= least);
         if !beyond {
             break;
@@ -143,8 +142,8 @@ fn tail_causes(
     }
 }
 
-/// The probability of so different sizes if they do not depend on the cause, and the effect; `None`
-/// where there are too few, or one cause alone.
+/// The probability of such different sizes if they do not depend on the cause, and the effect;
+/// `None` with too few samples or a single cause.
 fn different_sizes(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
     let n: usize = groups.iter().map(Vec::len).sum();
     if n < FEWEST || groups.len() < 2 {

@@ -1,4 +1,4 @@
-//! How well a distribution fits: Anderson and Darling's statistic, its probability by drawing from
+//! The goodness of a fit: Anderson and Darling's statistic, with its probability from drawing from
 //! the fit and fitting again (parametric bootstrap: Stute, Manteiga, Quindimil, "Bootstrap based
 //! goodness-of-fit-tests", Metrika 40, 1993).
 
@@ -6,12 +6,12 @@ use super::gev::Gev;
 use super::gpd::Gpd;
 use crate::stats::Random;
 
-/// A fit is good from this probability on.
+/// The minimum probability of a good fit.
 pub const GOOD: f64 = 0.1;
 pub const DRAWS: usize = 199;
 
-/// Anderson and Darling's A² of values that should be even between 0 and 1, ascending. Infinite
-/// where one lies outside.
+/// Anderson and Darling's A² of ascending values that should be uniform between 0 and 1. Infinite
+/// if one is outside.
 pub fn anderson_darling(uniform: &[f64]) -> f64 {
     let n = uniform.len();
     let term = |k: usize| {
@@ -28,7 +28,7 @@ fn statistic(data: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     anderson_darling(&uniform)
 }
 
-/// The probability of so bad a fit of maxima if their distribution is the fitted one.
+/// The probability of a fit of maxima this bad if their distribution is the fitted one.
 pub fn of_maxima(data: &[f64], fit: &Gev, random: &mut Random) -> f64 {
     let seen = statistic(data, |z| fit.cdf(z));
     bootstrap(seen, || {
@@ -45,12 +45,12 @@ pub fn of_excesses(data: &[f64], fit: &Gpd, random: &mut Random) -> f64 {
     })
 }
 
-/// Ends early when many were as bad as what was seen: the fit is then good enough, by however much.
+/// Ends early after many as bad as the observed one: the fit is then good enough.
 fn bootstrap(seen: f64, mut draw: impl FnMut() -> Option<f64>) -> f64 {
     const ENOUGH: usize = 30;
     let mut worse = 0;
     for drawn in 1..=DRAWS {
-        // A draw that cannot be fitted counts for neither; it is rare.
+        // A draw that cannot be fitted is ignored; it is rare.
         worse += usize::from(draw().is_some_and(|statistic| statistic >= seen));
         if worse == ENOUGH {
             return ENOUGH as f64 / drawn as f64;
@@ -59,12 +59,12 @@ fn bootstrap(seen: f64, mut draw: impl FnMut() -> Option<f64>) -> f64 {
     (worse + 1) as f64 / (DRAWS + 1) as f64
 }
 
-/// A gap among excesses that is too wide for a fit to those below: what lies beyond is a mode of
-/// its own. Gives the place of the gap in the ascending excesses and its probability.
+/// Finds a gap among excesses that is too wide for a fit to those below, so that values beyond it
+/// are a separate mode. Returns the index of the gap in the ascending excesses and its probability.
 ///
 /// The normalised spacings of exponential variables are independent exponential ones (Rényi, "On
-/// the theory of order statistics", 1953). The fit takes the uppermost tenth for longer than its
-/// least, no more: what is searched must not shape it. How sure it is, is in the draws.
+/// the theory of order statistics", 1953). The fit treats the uppermost tenth only as longer than
+/// its minimum: the searched values must not influence it. Its uncertainty is in the draws.
 pub fn widest_gap(ascending: &[f64], random: &mut Random) -> Option<(usize, f64)> {
     let (fit, (place, seen)) = gap_beyond(ascending)?;
     let drawn = bootstrap(seen, || {

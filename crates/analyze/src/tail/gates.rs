@@ -1,18 +1,18 @@
-//! The gates before a model: each is a condition of extreme value theory, tested. One that is shut
-//! refuses the model with its reason.
+//! The gates before a model: each tests a condition of extreme value theory. A failed one refuses
+//! the model with its reason.
 
 use super::independence::{Outcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
 use crate::stats::probability::chi_squared_beyond;
 use punctual_bundle::tail::{Gate, Model};
 
-/// A condition is taken as violated below this probability. There are about ten: of sources that
-/// fulfil all, some six in a hundred are refused.
+/// The probability below which a condition counts as violated. With about ten conditions, some six
+/// in a hundred sources that satisfy all of them are refused.
 const LEVEL: f64 = 0.01;
 /// Distances of the BDS test, of normal scores.
 const NEAR: f64 = 1.0;
 const SHUFFLES: usize = 199;
 
-/// Gates on their way into a [`Model`].
+/// Gates being collected for a [`Model`].
 #[derive(Default)]
 pub struct Gates {
     gates: Vec<Gate>,
@@ -20,7 +20,7 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// A condition that is fulfilled or not.
+    /// A condition that is either satisfied or not.
     pub fn require(
         &mut self,
         id: &str,
@@ -31,7 +31,7 @@ impl Gates {
         self.push(id, what, open, None, None, refusal)
     }
 
-    /// A condition that is tested; one that cannot be tested is not fulfilled.
+    /// A tested condition; one that cannot be tested is not satisfied.
     pub fn test(
         &mut self,
         id: &str,
@@ -55,7 +55,7 @@ impl Gates {
         self.push(id, what, open, outcome.map(|o| o.statistic), outcome.map(|o| o.p), refusal)
     }
 
-    /// One whose outcome is known already.
+    /// A condition with a known outcome.
     pub fn push(
         &mut self,
         id: &str,
@@ -73,12 +73,12 @@ impl Gates {
         open
     }
 
-    /// Whether none is shut so far.
+    /// Whether all passed so far.
     pub fn all_open(&self) -> bool {
         self.refusals.is_empty()
     }
 
-    /// Into the model that they belong to.
+    /// Moves the gates into their model.
     pub fn into_model(self, mut model: Model) -> Model {
         model.accepted = self.refusals.is_empty();
         model.gates = self.gates;
@@ -107,7 +107,7 @@ impl Gates {
         });
     }
 
-    /// Peaks come as often in every part of the run as a Poisson process would (dispersion test:
+    /// Peaks are as frequent in every part of the run as for a Poisson process (dispersion test:
     /// Cunnane, J. Hydrology 44, 1979).
     pub fn steady_rate(&mut self, places: &[usize], samples: usize) {
         let parts = (places.len() / 8).clamp(2, 25);

@@ -1,6 +1,6 @@
 //! The generalised extreme value distribution of block maxima (Coles, "An Introduction to
 //! Statistical Modeling of Extreme Values", 2001, chapter 3): G(z) = exp(−(1 + ξ(z − μ)/σ)^(−1/ξ)),
-//! Gumbel's where ξ = 0.
+//! Gumbel's for ξ = 0.
 
 use super::Level;
 use crate::stats::optimize::{border, golden, simplex};
@@ -9,19 +9,19 @@ use statrs::function::gamma::gamma;
 /// Half the 95 % point of χ² with one degree of freedom: a profile likelihood this far below its
 /// maximum ends the interval.
 pub const DROP: f64 = 3.841_458_820_694_124 / 2.0;
-/// Nearer to 0 the shape is taken as 0, where the formulae lose their digits.
+/// Shapes nearer to 0 are taken as 0, as the formulae lose precision there.
 const ZERO: f64 = 1e-6;
-/// Shapes outside are not fitted: below −1/2 maximum likelihood is not regular (Smith 1985), from 1
-/// on there is no mean.
+/// The range of fitted shapes: below −1/2 maximum likelihood is not regular (Smith 1985), from 1 on
+/// no mean exists.
 pub const SHAPES: std::ops::Range<f64> = -0.5..1.0;
 
-/// Its parameters.
+/// The parameters of the distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gev {
     /// μ, in ns.
     pub location: f64,
     pub scale: f64,
-    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
+    /// ξ: above 0 the tail is heavier than exponential; below 0 it is bounded.
     pub shape: f64,
 }
 
@@ -43,8 +43,7 @@ impl Gev {
         self.location + self.scale * reduced(self.shape, probability)
     }
 
-    /// The negative log-likelihood (Coles, equations 3.7 and 3.9); infinite where the data are
-    /// impossible.
+    /// The negative log-likelihood (Coles, equations 3.7 and 3.9); infinite for impossible data.
     pub fn deviance(&self, data: &[f64]) -> f64 {
         if self.scale.is_nan() || self.scale <= 0.0 {
             return f64::INFINITY;
@@ -63,8 +62,8 @@ impl Gev {
         data.len() as f64 * self.scale.ln() + data.iter().map(one).sum::<f64>()
     }
 
-    /// By L-moments (Hosking, Wallis, Wood, Technometrics 27, 1985). `None` for fewer than three
-    /// values or all equal.
+    /// Fits by L-moments (Hosking, Wallis, Wood, Technometrics 27, 1985). `None` for fewer than
+    /// three values or all equal.
     pub fn by_l_moments(data: &[f64]) -> Option<Gev> {
         let [l1, l2, l3] = l_moments(data)?;
         if l2 <= 0.0 {
@@ -81,16 +80,17 @@ impl Gev {
         Some(Gev { location: l1 + scale * shift, scale, shape: -k })
     }
 
-    /// By maximum likelihood, within [`SHAPES`]. `None` where there is no such fit.
+    /// Fits by maximum likelihood, within [`SHAPES`]. `None` if no such fit exists.
     pub fn by_likelihood(data: &[f64]) -> Option<Gev> {
         let start = Gev::by_l_moments(data)?;
-        // A start outside of what the data allow is replaced by Gumbel's. A second search from
-        // where the first ended is finer.
+        // If the data do not allow the start, begins from Gumbel's. A second search from the end of
+        // the first is finer.
         let first = start.improved(data).or_else(|| Gev { shape: 0.0, ..start }.improved(data))?;
         first.improved(data)
     }
 
-    /// The most likely one near to this one; `None` where the data are impossible under this one.
+    /// The local maximum of the likelihood near this one; `None` if the data are impossible under
+    /// it.
     pub fn improved(&self, data: &[f64]) -> Option<Gev> {
         let of = |[location, scale, shape]: [f64; 3]| Gev { location, scale: scale.exp(), shape };
         let bounded = |at: [f64; 3]| {
@@ -150,8 +150,8 @@ pub fn l_moments(data: &[f64]) -> Option<[f64; 3]> {
 }
 
 impl Level {
-    /// From the level seen outwards to where `inside` ceases to hold; an upper end beyond a
-    /// thousand times the scale is none.
+    /// Searches outwards from the observed level until `inside` is false; an upper end beyond a
+    /// thousand times the scale counts as unbounded.
     pub(super) fn around(seen: f64, scale: f64, inside: impl Fn(f64) -> bool) -> Level {
         let reach = |sign: f64| {
             let mut step = 0.1 * scale;
@@ -167,7 +167,7 @@ impl Level {
     }
 }
 
-/// The minimum over one parameter, found coarsely first: profiles are smooth but may be flat.
+/// The minimum over one parameter, after a coarse search: profiles are smooth but may be flat.
 pub(super) fn least_over(range: std::ops::Range<f64>, f: impl Fn(f64) -> f64) -> f64 {
     const STEPS: usize = 30;
     let at = |k: usize| range.start + (range.end - range.start) * (k as f64 + 0.5) / STEPS as f64;

@@ -1,19 +1,19 @@
 //! The generalised Pareto distribution of excesses over a threshold (Coles 2001, chapter 4): H(y) =
-//! 1 − (1 + ξy/σ)^(−1/ξ), exponential where ξ = 0.
+//! 1 − (1 + ξy/σ)^(−1/ξ), exponential for ξ = 0.
 
 use super::Level;
 use super::gev::{DROP, SHAPES, l_moments, least_over};
 use crate::stats::Random;
 use crate::stats::optimize::{golden, simplex};
 
-/// Nearer to 0 the shape is taken as 0.
+/// Shapes nearer to 0 are taken as 0.
 const ZERO: f64 = 1e-6;
 
-/// Its parameters.
+/// The parameters of the distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gpd {
     pub scale: f64,
-    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
+    /// ξ: above 0 the tail is heavier than exponential; below 0 it is bounded.
     pub shape: f64,
 }
 
@@ -23,8 +23,8 @@ impl Gpd {
         1.0 - (-self.reduced(y)).exp()
     }
 
-    /// ln(1 + ξy/σ)/ξ: exponential with mean 1 where the fit is right; infinite beyond the end of
-    /// the distribution.
+    /// ln(1 + ξy/σ)/ξ: exponential with mean 1 if the fit is right; infinite beyond the end of the
+    /// distribution.
     pub fn reduced(&self, y: f64) -> f64 {
         let y = y.max(0.0) / self.scale;
         if self.shape.abs() < ZERO {
@@ -58,15 +58,15 @@ impl Gpd {
         excesses.len() as f64 * self.scale.ln() + (1.0 + self.shape) * sum
     }
 
-    /// By L-moments (Hosking and Wallis, Technometrics 29, 1987).
+    /// Fits by L-moments (Hosking and Wallis, Technometrics 29, 1987).
     pub fn by_l_moments(excesses: &[f64]) -> Option<Gpd> {
         let [l1, l2, _] = l_moments(excesses)?;
         let k = (l1 / l2 - 2.0).clamp(-0.9, 0.45);
         (l2 > 0.0 && l1 > 0.0).then_some(Gpd { scale: (1.0 + k) * l1, shape: -k })
     }
 
-    /// By maximum likelihood within [`SHAPES`], over one parameter: θ = ξ/σ determines ξ = mean
-    /// ln(1 + θy) (Grimshaw, Technometrics 35, 1993).
+    /// Fits by maximum likelihood within [`SHAPES`], over one parameter: θ = ξ/σ determines ξ =
+    /// mean ln(1 + θy) (Grimshaw, Technometrics 35, 1993).
     pub fn by_likelihood(excesses: &[f64]) -> Option<Gpd> {
         let max = excesses.iter().copied().fold(0.0, f64::max);
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
@@ -103,8 +103,8 @@ impl Gpd {
         deviance(theta).is_finite().then(|| of(theta))
     }
 
-    /// By maximum likelihood from some excesses and the number of those that are longer than
-    /// `bound`, without an end: shapes from 0 on.
+    /// Fits by maximum likelihood from some excesses and the number of those longer than `bound`,
+    /// without an upper end: shapes from 0 on.
     pub fn by_censored_likelihood(excesses: &[f64], bound: f64, longer: usize) -> Option<Gpd> {
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
         if excesses.len() < 3 || mean <= 0.0 || mean.is_nan() {
@@ -123,8 +123,8 @@ impl Gpd {
         simplex([mean.ln(), 0.05], [0.3, 0.1], deviance).map(|(at, _)| of(at))
     }
 
-    /// The excess over which one peak in `peaks` goes, with the 95 % interval of its profile
-    /// likelihood (Coles, section 4.3.3).
+    /// The excess exceeded by one peak in `peaks`, with the 95 % interval of its profile likelihood
+    /// (Coles, section 4.3.3).
     pub fn level(&self, excesses: &[f64], peaks: f64) -> Level {
         let probability = 1.0 / peaks.max(1.0 + 1e-9);
         let seen = self.exceeded_with(probability);

@@ -1,4 +1,4 @@
-//! The second half of a run as its first half predicts it: a model that fails here is refused.
+//! Predicts the second half of a run from its first half: a model that fails here is refused.
 
 use super::gates::Gates;
 use super::gpd::Gpd;
@@ -6,13 +6,13 @@ use super::independence::Outcome;
 use super::peaks::Over;
 use crate::stats::Random;
 
-/// Draws of fit and count.
+/// The number of draws of fit and count.
 const DRAWS: usize = 199;
-/// Levels that the first half expects the second to exceed as often.
+/// The numbers of exceedances in the second half that the first half predicts for its levels.
 const EXPECTED: [f64; 2] = [8.0, 2.0];
 
-/// Counts bursts of the second half beyond levels of the first half's fit. How sure the fit is, is
-/// drawn with it.
+/// Counts bursts of the second half beyond levels of the first half's fit. The uncertainty of the
+/// fit is included in the draws.
 pub fn predict(gates: &mut Gates, over: &Over, samples: usize, random: &mut Random) {
     let half = over.places.partition_point(|place| *place < samples / 2);
     let (first, second) = over.excesses.split_at(half);
@@ -42,8 +42,8 @@ pub fn predict(gates: &mut Gates, over: &Over, samples: usize, random: &mut Rand
     }
 }
 
-/// The probability, on both sides, of this many beyond the level: fits drawn from the fit, a
-/// Poisson count drawn from each.
+/// The two-sided probability of this many beyond the level: fits drawn from the fit, a Poisson
+/// count drawn from each.
 fn probability(seen: usize, level: f64, peaks: usize, fit: &Gpd, random: &mut Random) -> f64 {
     let (mut fewer, mut more) = (1usize, 1usize);
     for _ in 0..DRAWS {
@@ -57,8 +57,8 @@ fn probability(seen: usize, level: f64, peaks: usize, fit: &Gpd, random: &mut Ra
     (2.0 * fewer.min(more) as f64 / (DRAWS + 1) as f64).min(1.0)
 }
 
-/// A Poisson count (Knuth, "The Art of Computer Programming" 2, 3.4.1), drawn in parts so that no
-/// exponential vanishes.
+/// A Poisson count (Knuth, "The Art of Computer Programming" 2, 3.4.1), drawn in parts so that the
+/// exponential does not underflow.
 fn poisson(mean: f64, random: &mut Random) -> usize {
     let (mut left, mut count) = (mean.clamp(0.0, 1e6), 0);
     while left > 0.0 {

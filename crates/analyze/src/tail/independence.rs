@@ -1,17 +1,17 @@
-//! Tests of values in order of time: do they depend on those before, does their level drift.
+//! Tests of values in order of time: dependence on earlier ones, and drift of the level.
 
 use crate::stats::Random;
 use crate::stats::probability::{chi_squared_beyond, normal, normal_upper};
 
-/// A statistic and the probability of one at least as large if nothing were the matter.
+/// A statistic, with the probability of one at least as large under the hypothesis.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// Larger where the data speak against the hypothesis.
+    /// Larger values contradict the hypothesis.
     pub statistic: f64,
     pub p: f64,
 }
 
-/// The same values as normal scores of their ranks: what is tested is the order, whatever the
+/// The same values as normal scores of their ranks: the tests are about the order, for any
 /// distribution (van der Waerden; ties share a rank).
 pub fn normal_scores(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -90,7 +90,7 @@ pub fn kpss_lags(n: usize) -> usize {
     (4.0 * (n as f64 / 100.0).powf(0.25)) as usize
 }
 
-/// Which pairs of values are nearer than a bound, as one row of bits each.
+/// The pairs of values nearer than a bound, as one row of bits each.
 struct Near {
     n: usize,
     rows: Vec<Vec<bool>>,
@@ -161,7 +161,7 @@ pub fn bds_shuffled(
     let n = order.len();
     let mut extreme = 0;
     for done in 0..shuffles {
-        // Enough were as extreme: nothing is the matter, by however much.
+        // Enough were as extreme: the hypothesis is not rejected.
         if extreme == ENOUGH {
             return Some(Outcome { statistic: seen.statistic, p: ENOUGH as f64 / done as f64 });
         }

@@ -15,21 +15,22 @@ use crate::compare::run::Run;
 use crate::stats::Random;
 use punctual_bundle::tail::{BlockMaxima, CauseShare, CauseSource, Model, ReturnLevel, TailCauses};
 
-/// Fewer samples are no ground for a model.
+/// The minimum number of samples for a model.
 const SAMPLES: usize = 30_000;
-/// Numbers of blocks that are tried: the shortest blocks whose maxima fit.
+/// The numbers of blocks tried, for the shortest blocks whose maxima fit.
 const BLOCKS: [usize; 3] = [200, 100, 60];
 
-/// No level is shown that is exceeded less than once in this many times the data.
+/// The maximum extrapolation: no level exceeded less than once in this many times the data is
+/// shown.
 pub const REACH: i64 = 200;
-/// From this shape on a distribution has no variance.
+/// The shape from which a distribution has no variance.
 const HEAVIEST: f64 = 0.5;
-/// This many causes of a mixture are named.
+/// The maximum number of causes of a mixture that are named.
 const CAUSES: usize = 4;
 const SEED: u64 = 0x7461696c;
 
 const HOUR: i64 = 3_600_000_000_000;
-/// How often people ask for: once an hour, a day, a month, a year.
+/// The common periods: an hour, a day, a month, a year.
 const PERIODS: [i64; 4] = [HOUR, 24 * HOUR, 30 * 24 * HOUR, 365 * 24 * HOUR];
 
 /// The maxima of equal blocks.
@@ -109,8 +110,8 @@ pub fn of(run: &Run, known: &Known) -> Model {
     })
 }
 
-/// The samples, those of a coarse clock spread evenly over its step: ties are of the clock, not of
-/// the latencies.
+/// The samples; those of a coarse clock are spread uniformly over its resolution, as ties are due
+/// to the clock, not the latencies.
 fn smoothed(run: &Run, random: &mut Random) -> Vec<f64> {
     let step = run.step.max(0) as f64;
     run.samples
@@ -139,7 +140,7 @@ pub fn beyond(run: &Run, threshold: f64) -> u64 {
     run.samples.iter().filter(|sample| **sample as f64 > threshold).count() as u64
 }
 
-/// A gate where causes are known of samples enough; elsewhere nothing is asked.
+/// A gate if the causes of enough samples are known; otherwise omitted.
 fn one_cause(gates: &mut Gates, causes: &[TailCauses]) {
     let by = |source| match source {
         CauseSource::Windows => ("windows", "of the explained samples"),
@@ -269,7 +270,7 @@ fn levels(
     levels
 }
 
-/// A latency in a sentence.
+/// A latency for a sentence.
 fn micros(ns: f64) -> String {
     format!("{:.1} µs", ns / 1e3)
 }

@@ -7,23 +7,23 @@ use crate::stats::Random;
 use crate::stats::cluster::decluster;
 use punctual_bundle::tail::Peaks;
 
-/// Numbers of peaks that are tried: the lowest threshold over which they fit (Bader, Yan, Zhang,
-/// Ann. Appl. Statist. 12, 2018).
+/// The numbers of peaks tried, to find the lowest threshold with a fit (Bader, Yan, Zhang, Ann.
+/// Appl. Statist. 12, 2018).
 const PEAKS: [usize; 4] = [400, 200, 100, 60];
 
 /// Peaks of bursts over a threshold.
 pub struct Over {
     /// In ns.
     pub threshold: f64,
-    /// The place of each among the samples, in order.
+    /// The index of each among the samples, in order.
     pub places: Vec<usize>,
-    /// How far each is over it.
+    /// The excess of each over it.
     pub excesses: Vec<f64>,
     pub fit: Gpd,
     pub fit_p: f64,
 }
 
-/// The lowest threshold over which the peaks of bursts fit; the last tried where none does.
+/// The lowest threshold over which the peaks of bursts fit; the last tried if none does.
 pub fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -41,8 +41,8 @@ pub fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     last
 }
 
-/// A threshold over which about this many bursts go, and the places of their peaks. `None` where
-/// bursts are this long that it would lie low in the distribution.
+/// A threshold exceeded by about this many bursts, and the indices of their peaks. `None` if bursts
+/// are so long that it would be low in the distribution.
 fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<usize>)> {
     let mut exceedances = requested;
     loop {
@@ -63,7 +63,7 @@ fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<
 }
 
 impl Over {
-    /// The level that a burst exceeds once in `times` as long as was measured.
+    /// The level that a burst exceeds once in `times` the measured time.
     pub fn level(&self, times: f64) -> Level {
         let excess = self.fit.level(&self.excesses, self.excesses.len() as f64 * times);
         let up = |y: f64| self.threshold + y;

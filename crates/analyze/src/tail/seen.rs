@@ -1,21 +1,22 @@
-//! What needs no model: how much of a distribution the longest of this many samples bounds.
+//! Results without a model: the share of a distribution that the longest of this many samples
+//! bounds.
 //!
-//! If a sample is longer than a bound with probability p, none of n independent ones is with (1 −
-//! p)^n. That is 5 % at p = 1 − 0.05^(1/n), about 3/n (the rule of three: Hanley and Lippman-Hand,
-//! JAMA 249, 1983). So the maximum lies above the q quantile with 95 % from n = ln 0.05 / ln q on.
+//! If a sample exceeds a bound with probability p, none of n independent ones does with (1 − p)^n.
+//! That is 5 % at p = 1 − 0.05^(1/n), about 3/n (the rule of three: Hanley and Lippman-Hand, JAMA
+//! 249, 1983). So the maximum is above the q quantile with 95 % from n = ln 0.05 / ln q on.
 
 use crate::compare::run::Run;
 use crate::stats::cluster::extremal_index;
 use punctual_bundle::tail::{QuantileBound, Seen};
 
 pub const ERROR: f64 = 0.05;
-/// Quantiles that people ask for.
+/// Commonly requested quantiles.
 const PERCENTILES: [(&str, f64); 5] =
     [("99", 0.99), ("99.9", 0.999), ("99.99", 0.9999), ("99.999", 0.99999), ("99.9999", 0.999999)];
-/// The extremal index is estimated from as many of the longest samples.
+/// The number of longest samples that the extremal index is estimated from.
 const LONGEST: u64 = 1_000;
 
-/// The independent samples from which on their maximum bounds a quantile.
+/// The number of independent samples from which their maximum bounds a quantile.
 pub fn needed(quantile: f64) -> u64 {
     (ERROR.ln() / quantile.ln()).ceil() as u64
 }
@@ -49,8 +50,8 @@ fn bound(name: &str, quantile: f64, samples: f64) -> QuantileBound {
     QuantileBound { percentile: name.to_owned(), needed, bounded: samples >= needed as f64 }
 }
 
-/// The extremal index of the longest samples; `None` where not all are known in their order, or
-/// there are too few.
+/// The extremal index of the longest samples; `None` if their order is not fully known, or with too
+/// few.
 fn index(run: &Run) -> Option<f64> {
     let n = run.samples.len() as u64;
     if n < LONGEST || n != run.ladder.count() {

@@ -1,4 +1,4 @@
-//! Published data sets, as R's packages hold them (evd 2.3-6.1; base R 4.2.2).
+//! Published data sets from R packages (evd 2.3-6.1; base R 4.2.2).
 
 fn read(text: &str) -> Vec<f64> {
     text.split_whitespace().map(|number| number.parse().unwrap()).collect()

@@ -1,21 +1,21 @@
-//! The state of each CPU: who runs, which interrupts are being served, which idle state it is in.
+//! The state of each CPU: the running task, the interrupts being served, the idle state.
 
 use super::{CpuSpan, Interrupt, InterruptSpan, Sink};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 
-/// At most this many interrupts are nested on one CPU; entries beyond are counted as stray.
+/// The maximum nesting of interrupts on one CPU; further entries are counted as stray.
 const NESTED: usize = 32;
 
-/// An interrupt that was entered.
+/// An entered interrupt.
 #[derive(Clone, Copy)]
 pub struct OpenInterrupt {
     what: Interrupt,
     from: MonotonicNs,
-    /// Time in those that interrupted it.
+    /// The time in nested interrupts.
     inner: Nanos,
 }
 
-/// One CPU. Its lane has no holes: from `since` on it ran `tid`, or an unknown task.
+/// A CPU. Its lane has no gaps: from `since` on it ran `tid`, or an unknown task.
 pub struct Cpu {
     pub number: u16,
     pub since: MonotonicNs,
@@ -46,7 +46,7 @@ impl Cpu {
         (self.tid, self.prio) = (next.map(|(tid, _)| tid), next.and_then(|(_, prio)| prio));
     }
 
-    /// An interrupt is entered; false where too many are open.
+    /// An interrupt is entered; false if too many are open.
     pub fn enter(&mut self, what: Interrupt, at: MonotonicNs) -> bool {
         let room = self.open.len() < NESTED;
         if room {
@@ -55,8 +55,7 @@ impl Cpu {
         room
     }
 
-    /// It is left; those inside it whose exit is missing end with it. False where its entry is
-    /// missing.
+    /// It is left; nested ones without an exit end with it. False if its entry is missing.
     pub fn exit(
         &mut self,
         what: Interrupt,
@@ -94,7 +93,7 @@ impl Cpu {
         });
     }
 
-    /// Ends what is open, its exits not seen. The softirqs among it may go on when their thread
+    /// Ends open interrupts, with unseen exits. Softirqs among them may continue when their thread
     /// runs again.
     pub fn interrupts_end(
         &mut self,
@@ -132,7 +131,7 @@ impl Cpu {
         self.open.last().map(|open| open.what)
     }
 
-    /// It enters this idle state, or leaves the one that it is in.
+    /// It enters this idle state, or leaves the current one.
     pub fn idle(&mut self, at: MonotonicNs, next: Option<u32>, sink: &mut impl Sink) {
         if let Some((state, from)) = self.idle.take() {
             sink.idle(self.number, from, at.max(from), state);
@@ -141,7 +140,7 @@ impl Cpu {
     }
 }
 
-/// All CPUs that were heard of.
+/// All known CPUs.
 pub struct Cpus {
     table: Vec<Option<Cpu>>,
     began: MonotonicNs,
@@ -152,7 +151,7 @@ impl Cpus {
         Cpus { table: Vec::new(), began }
     }
 
-    /// The CPU, unknown since the beginning where nothing was heard of it before; `None` for
+    /// The CPU; without earlier events it has been unknown since the beginning. `None` for
     /// [`Event::NO_CPU`].
     pub fn get(&mut self, number: u16) -> Option<&mut Cpu> {
         if number == Event::NO_CPU {
@@ -175,7 +174,7 @@ impl Cpus {
         Some(self.table[place].get_or_insert_with(new))
     }
 
-    /// Every CPU that was heard of.
+    /// Every known CPU.
     pub fn all(&mut self) -> impl Iterator<Item = &mut Cpu> {
         self.table.iter_mut().flatten()
     }

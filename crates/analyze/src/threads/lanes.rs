@@ -1,29 +1,29 @@
-//! The content of a window of time, lane by lane, for a picture.
+//! The content of a window of time, lane by lane, for display.
 
 use super::*;
 use crate::gaps::Gaps;
 use punctual_core::Event;
 use std::collections::BTreeMap;
 
-/// A window holds at most this many spans and marks; further ones are counted.
+/// The maximum number of spans and marks in a window; others are counted.
 pub const HELD: usize = 200_000;
 
-/// What happened in a window, each lane in the order of time. Spans are cut at the window's ends.
+/// The content of a window, each lane in order of time. Spans are cut at the window's ends.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Lanes {
     pub from: MonotonicNs,
     pub to: MonotonicNs,
-    /// CPUs: their tasks and interrupts.
+    /// The CPUs with their tasks and interrupts.
     pub cpus: BTreeMap<u16, CpuLane>,
-    /// Threads that did something, or to which something was done; those that waited, or were
-    /// unknown, throughout are left out.
+    /// The threads with activity in the window; those that waited, or were unknown, throughout are
+    /// omitted.
     pub threads: BTreeMap<Tid, ThreadLane>,
     /// Test points of every kind.
     pub points: Vec<PointMark>,
     pub scopes: Vec<ScopeSpan>,
     pub calls: Vec<CallSpan>,
     pub wakes: Vec<WakeMark>,
-    /// In the order of time.
+    /// In order of time.
     pub migrations: Vec<MigrationMark>,
     pub gaps: Vec<GapMark>,
     /// The first instants at which threads were seen on a CPU without a switch to them.
@@ -38,7 +38,7 @@ pub struct Lanes {
 pub struct CpuLane {
     /// The running tasks, without gaps.
     pub ran: Vec<CpuSpan>,
-    /// Interrupts; nested ones follow what they interrupt.
+    /// Interrupts; nested ones follow the one they interrupt.
     pub interrupts: Vec<InterruptSpan>,
     pub idle: Vec<IdleSpan>,
 }
@@ -54,12 +54,12 @@ pub struct IdleSpan {
 /// A thread in a window.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThreadLane {
-    /// What it did, without holes.
+    /// Its states, without gaps.
     pub spans: Vec<ThreadSpan>,
     pub syscalls: Vec<SyscallSpan>,
 }
 
-/// The lanes of one window. The whole recording is read: spans may begin or end far outside of it.
+/// The lanes of one window. Reads the whole recording, as spans may begin or end far outside of it.
 pub fn window(
     events: impl IntoIterator<Item = Event>,
     coverage: Coverage,
@@ -75,9 +75,9 @@ pub fn window(
 
 /// Several windows in one pass: a sink.
 pub struct Windows {
-    /// By their beginnings, each with its place among those requested.
+    /// By their beginnings, each with its index among the requested ones.
     all: Vec<(usize, Lanes)>,
-    /// The length of the longest.
+    /// The length of the longest window.
     longest: Nanos,
 }
 
@@ -95,7 +95,7 @@ impl Windows {
         Windows { all, longest }
     }
 
-    /// The lanes, in the order in which the windows were requested.
+    /// The lanes, in the order of the requests.
     pub fn finish(mut self) -> Vec<Lanes> {
         self.all.sort_by_key(|(place, _)| *place);
         let mut lanes: Vec<Lanes> = self.all.into_iter().map(|(_, lanes)| lanes).collect();
@@ -103,7 +103,7 @@ impl Windows {
         lanes
     }
 
-    /// Those that share an instant with this span, with the shared part.
+    /// The windows that share an instant with this span, with the shared part.
     fn sharing(
         &mut self,
         from: MonotonicNs,
@@ -121,7 +121,7 @@ impl Windows {
 }
 
 impl Lanes {
-    /// Whether one more fits; otherwise it is counted.
+    /// Whether one more fits; otherwise counts it.
     fn room(&mut self) -> bool {
         let room = self.held < HELD;
         self.held += usize::from(room);
@@ -129,7 +129,7 @@ impl Lanes {
         room
     }
 
-    /// Spans came when they ended.
+    /// Sorts the spans, which arrive at their ends.
     fn order(&mut self) {
         for lane in self.cpus.values_mut() {
             lane.interrupts.sort_by_key(|span| (span.from, span.depth));

@@ -8,20 +8,19 @@ use punctual_core::{MonotonicNs, Tid};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// At most this many threads are followed; the transitions of others are counted as `untracked`.
+/// The maximum number of threads followed; transitions of others are counted as `untracked`.
 const THREADS: usize = 1 << 20;
-/// At most this many scopes of one thread are open at once; begins beyond are counted as
-/// `untracked`.
+/// The maximum number of open scopes of one thread; further begins are counted as `untracked`.
 const SCOPES: usize = 1 << 10;
 
-/// What a transition implies for the time before it.
+/// The implication of a transition for the time before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Was {
     Running,
     /// It was ready, or about to be.
     Ready,
     Asleep,
-    /// Nothing that the state could agree with.
+    /// Incompatible with any known state.
     Unseen,
 }
 
@@ -39,7 +38,7 @@ impl Was {
 pub struct Thread {
     pub doing: ThreadState,
     pub since: MonotonicNs,
-    /// It ended; what is heard of this number later is another thread, or a contradiction.
+    /// It ended; later events with this number are of another thread, or a contradiction.
     pub dead: bool,
     pub syscall: Option<(u32, MonotonicNs)>,
     scopes: Vec<OpenScope>,
@@ -67,9 +66,8 @@ impl Thread {
         }
     }
 
-    /// Ends what it was doing at `at`, given what the transition implies for the time before; what
-    /// it does from then on is the caller's to set. Returns whether the two contradict each
-    /// other without a gap to explain it.
+    /// Ends its state at `at`, given the implication of the transition; the caller sets the new
+    /// state. Returns whether the two contradict each other without a gap to explain it.
     pub fn settle(
         &mut self,
         tid: Tid,
@@ -85,7 +83,7 @@ impl Thread {
             }
         };
         self.since = at.max(from);
-        // A running thread is seen by its own CPU alone, whose gaps end its run: the others do not
+        // A running thread is only seen by its own CPU, whose gaps end its run: the others do not
         // matter.
         let concerned = !matches!(doing, ThreadState::Unknown | ThreadState::Running { .. });
         let gap = if concerned { gaps.within(Scope::AnyCpu, from, at) } else { None };
@@ -103,7 +101,7 @@ impl Thread {
         }
     }
 
-    /// A scope begins; false where too many are open.
+    /// A scope begins; false if too many are open.
     pub fn begin(
         &mut self,
         point: PointId,
@@ -118,8 +116,7 @@ impl Thread {
         room
     }
 
-    /// A scope ends; inner ones that were never ended end with it, not whole. False where it never
-    /// began.
+    /// A scope ends; inner ones without an end end with it, as incomplete. False if it never began.
     pub fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, sink: &mut impl Sink) -> bool {
         let Some(place) = self.scopes.iter().rposition(|open| open.point == point) else {
             return false;
@@ -171,7 +168,7 @@ impl Thread {
 pub struct Threads {
     table: HashMap<Tid, Thread>,
     began: MonotonicNs,
-    /// Transitions of threads beyond those that are followed.
+    /// Transitions of threads beyond the limit.
     pub untracked: u64,
 }
 
@@ -180,16 +177,16 @@ impl Threads {
         Threads { table: HashMap::new(), began, untracked: 0 }
     }
 
-    /// The thread whose state an event shows, unknown since the beginning without an earlier event.
-    /// Of one that had ended, the state since its end is unknown.
+    /// The thread whose state an event shows; without an earlier event it has been unknown since
+    /// the beginning. For one that had ended, the state since its end is unknown.
     pub fn get(&mut self, tid: Tid) -> Option<&mut Thread> {
         let thread = self.beside(tid)?;
         thread.dead = false;
         Some(thread)
     }
 
-    /// The thread of an event that implies no state: a test point may come a little after the end
-    /// of its thread.
+    /// The thread of an event without an implied state: a test point may arrive shortly after the
+    /// end of its thread.
     pub fn beside(&mut self, tid: Tid) -> Option<&mut Thread> {
         let full = self.table.len() >= THREADS;
         match self.table.entry(tid) {
@@ -202,7 +199,8 @@ impl Threads {
         }
     }
 
-    /// A new thread. If its number was another's whose end was not recorded, that end is unknown.
+    /// A new thread. If its number belonged to another one without a recorded end, that end is
+    /// unknown.
     pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl Sink) {
         let known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
         let Some(thread) = self.get(tid) else { return };
@@ -212,7 +210,7 @@ impl Threads {
         *thread = Thread { doing: ThreadState::Other, ..Thread::new(at.max(thread.since)) };
     }
 
-    /// Ends everything, in the order of the threads' numbers.
+    /// Ends all threads, in the order of their numbers.
     pub fn finish(&mut self, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
         let mut all: Vec<(Tid, Thread)> = self.table.drain().collect();
         all.sort_unstable_by_key(|(tid, _)| *tid);

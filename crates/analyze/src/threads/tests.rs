@@ -1,4 +1,4 @@
-//! States from sound recordings are exact; from any recording they have no holes.
+//! States from valid recordings are exact; those from any recording have no gaps.
 
 use super::*;
 use crate::gaps::Gaps;
@@ -353,7 +353,7 @@ pub fn any_event() -> impl Strategy<Value = Event> {
     (0i64..1_100, cpu, 0u32..6, what).prop_map(|(at, cpu, tid, what)| event(at, cpu, tid, what))
 }
 
-/// No holes, no overlaps, from the beginning (a birth, for threads) to the end (a death).
+/// No gaps or overlaps, from the beginning (for threads, their creation) to the end (their death).
 fn seamless<T>(spans: &[T], ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> bool {
     spans.windows(2).all(|pair| ends(&pair[0]).1 <= ends(&pair[1]).0)
         && spans.iter().all(|span| ends(span).0 < ends(span).1)

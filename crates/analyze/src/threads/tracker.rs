@@ -1,4 +1,4 @@
-//! From events to spans: the state machine of all threads and CPUs.
+//! The state machine of all threads and CPUs, from events to spans.
 
 use super::cpus::Cpus;
 use super::states::{Threads, Was};
@@ -10,7 +10,7 @@ use punctual_core::{Event, EventKind, Names};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// What of time and threads a recording covers.
+/// The time and threads that a recording covers.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     pub began: MonotonicNs,
@@ -23,20 +23,20 @@ pub struct Coverage {
     pub groups: Option<Vec<Group>>,
     /// The exit latency that each idle state declares.
     pub idle_latencies: BTreeMap<u32, Nanos>,
-    /// The system calls that return 0 at their timeout.
+    /// The system calls that return 0 on timeout.
     pub polls: BTreeSet<u32>,
-    /// Those that sleep for a time and for nothing else.
+    /// The system calls that only sleep for a time.
     pub sleeps: BTreeSet<u32>,
-    /// The processes of threads, where that is known.
+    /// The processes of threads, as far as known.
     pub processes: Arc<HashMap<Tid, u32>>,
-    /// The threads of punctual that are none of what was measured.
+    /// The threads of punctual that were not part of the measurement.
     pub observers: Arc<BTreeSet<Tid>>,
-    /// By how much the steal clock of the CPU of interest grew, where it was read.
+    /// The growth of the CPU's steal clock, if read.
     pub steal: Option<Nanos>,
 }
 
 impl Coverage {
-    /// Of all threads from one instant to another.
+    /// For all threads from one instant to another.
     pub fn between(began: MonotonicNs, ended: MonotonicNs) -> Coverage {
         Coverage {
             began,
@@ -53,7 +53,7 @@ impl Coverage {
         }
     }
 
-    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the
+    /// For a recording. If it was limited to processes or to names of tasks, the names of the
     /// recording list their threads.
     pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
         let Recorded { pids, comms, .. } = recorded;
@@ -89,19 +89,18 @@ impl Coverage {
     }
 }
 
-/// What did not fit together.
+/// Inconsistencies in the events.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Warnings {
-    /// Transitions that contradict the state before them, with no known gap between: the state is
-    /// unknown then.
+    /// Transitions that contradict the known state, without a known gap; the state is then unknown.
     pub contradictions: u64,
-    /// Exits and ends whose entry or begin is missing: most often it lies before the recording.
+    /// Exits and ends without an entry or begin, mostly before the recording.
     pub stray: u64,
-    /// Events of more threads, or deeper nesting, than are followed.
+    /// Events beyond the limits on threads and nesting.
     pub untracked: u64,
 }
 
-/// Reads events in the order of time and hands spans to a sink.
+/// Reads events in order of time and passes spans to a sink.
 pub struct Tracker<S> {
     coverage: Coverage,
     gaps: Gaps,
@@ -112,14 +111,14 @@ pub struct Tracker<S> {
 }
 
 impl<S: Sink> Tracker<S> {
-    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of
+    /// An empty tracker. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of
     /// one CPU do not affect threads that were asleep or ready meanwhile.
     pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
         let (cpus, threads) = (Cpus::new(coverage.began), Threads::new(coverage.began));
         Tracker { coverage, gaps, cpus, threads, sink, warnings: Warnings::default() }
     }
 
-    /// Reads one event. Instants outside of what is covered are moved to its ends.
+    /// Reads one event. Instants outside of the covered time are moved to its ends.
     pub fn push(&mut self, event: &Event) {
         let at = event.at.clamp(self.coverage.began, self.coverage.ended);
         let Event { cpu, tid, what, .. } = *event;
@@ -165,7 +164,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// The recording ends: what is open ends with it.
+    /// Ends the recording and all open spans.
     pub fn finish(mut self) -> (S, Warnings) {
         let ended = self.coverage.ended;
         for cpu in self.cpus.all() {
@@ -180,7 +179,7 @@ impl<S: Sink> Tracker<S> {
         (self.sink, self.warnings)
     }
 
-    /// This task runs here; if the task was unknown, it has run since then, as there was no switch.
+    /// This task runs here; if the task was unknown, it has run since then, as no switch occurred.
     fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid, what: &EventKind) {
         if !self.coverage.states || !self.coverage.follows(tid) {
             return;
@@ -205,7 +204,7 @@ impl<S: Sink> Tracker<S> {
         let Some(thread) = self.threads.get(tid) else { return };
         match thread.doing {
             ThreadState::Running { cpu: other } if other != cpu => {
-                // It cannot have run here all the time: from now on it does.
+                // It cannot have run here all the time: it does from now on.
                 lane.turn_to(at, false, Some((tid, None)), &mut self.sink);
                 self.moves_without_a_switch(tid, at, other);
                 if let Some(thread) = self.threads.get(tid) {
@@ -325,14 +324,14 @@ impl<S: Sink> Tracker<S> {
         };
     }
 
-    /// Ends what the thread did that comes.
+    /// Ends the state of the arriving thread.
     fn arrives(&mut self, at: MonotonicNs, cpu: u16, next: Tid) {
         let Some(thread) = self.threads.get(next) else { return };
         if let ThreadState::Running { cpu: other } = thread.doing {
             self.moves_without_a_switch(next, at, other);
         }
         let Some(thread) = self.threads.get(next) else { return };
-        // sched_wakeup is not recorded: the wake-up is not distinguished from what came after it.
+        // sched_wakeup is not recorded: the wake-up cannot be separated from the time after it.
         if thread.doing == ThreadState::Waking {
             thread.doing = ThreadState::Ready { cpu: Some(cpu), preempted: false };
         }
@@ -363,8 +362,8 @@ impl<S: Sink> Tracker<S> {
         self.awakes(at, task, ThreadState::Ready { cpu: Some(target), preempted: false });
     }
 
-    /// A thread stops waiting. One that runs or is ready is woken too when it was about to sleep:
-    /// that changes nothing.
+    /// A thread stops waiting. A running or ready thread may also be woken when it was about to
+    /// sleep, which changes nothing.
     fn awakes(&mut self, at: MonotonicNs, task: Tid, doing: ThreadState) {
         if !self.coverage.states || task == Tid::IDLE || !self.coverage.follows(task) {
             return;
@@ -374,7 +373,7 @@ impl<S: Sink> Tracker<S> {
             ThreadState::Waking if doing == ThreadState::Waking => return,
             ThreadState::Waking => Was::Ready,
             ThreadState::Running { .. } => return,
-            // It may have run and slept again where events are missing.
+            // It may have run and slept again within the gap.
             ThreadState::Ready { .. }
                 if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() =>
             {
@@ -419,8 +418,8 @@ impl<S: Sink> Tracker<S> {
         thread.syscall = Some((number, at));
     }
 
-    /// Some system calls return twice (fork) or not at all (exit): only the exit of the one that
-    /// was entered counts.
+    /// Some system calls return twice (fork) or not at all (exit): only the exit of the entered one
+    /// counts.
     fn syscall_exit(&mut self, at: MonotonicNs, tid: Tid, number: u32, result: i64) {
         let Some(thread) = self.threads.beside(tid) else { return };
         match thread.syscall.take() {

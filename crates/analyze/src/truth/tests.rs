@@ -48,13 +48,13 @@ const EXPECTED: Expected<'static> =
 #[test]
 fn right_wrong_and_falsely_named_are_distinguished() {
     let samples = [
-        // Delayed by the hog, and so explained; 10 µs of its time are the interrupt's.
+        // Delayed by the hog, and explained so; 10 µs of its time are the interrupt's.
         sample(1_000, &[("irq", "timer", 10_000), ("preempted", "hog", 990_000)]),
-        // Delayed by the hog, and explained by another task.
+        // Delayed by the hog, but attributed to another task.
         sample(5_000_000, &[("preempted", "other", 900_000), ("unknown", "", 100_000)]),
-        // Not delayed by it, and yet said to be.
+        // Not delayed by it, but attributed to it.
         sample(9_000_000, &[("preempted", "hog", 50_000)]),
-        // Delayed by something else.
+        // Delayed by another cause.
         sample(12_000_000, &[("irq", "disk", 50_000)]),
     ];
     let injected = [Injected::new(0, 1_001_000), Injected::new(4_000_000, 6_000_000)];
@@ -66,7 +66,7 @@ fn right_wrong_and_falsely_named_are_distinguished() {
     assert_eq!((score.time_ns, score.time_error_ns), (2_000_000, 10_000 + 1_000_000));
     assert_eq!((score.recall(), score.precision()), (Some(0.5), Some(0.5)));
     assert_eq!(score.unknown(), Some(0.05));
-    // What others have the name of is not false.
+    // An attribution to a shared name is not false.
     let shared = Expected { is_shared: true, ..EXPECTED };
     assert_eq!(super::score(&samples, &injected, shared).falsely_named, 0);
 }
@@ -119,7 +119,7 @@ fn a_false_attribution_is_counted_in_the_bucket_of_right_ones_too() {
     split.add(MainPart::Preempted, Nanos(500_000));
     (0..3).for_each(|_| account.record(&split));
     let at = |ms: i64| (MonotonicNs(ms * 1_000_000), Nanos(500_000));
-    // The last two met nothing.
+    // The last two met no injection.
     let samples = [at(1), at(5), at(9)];
     let injected = [Injected::new(900_000, 1_500_000)];
     let score = score_account(&samples, &account, &injected, EXPECTED);
@@ -131,13 +131,13 @@ fn a_false_attribution_is_counted_in_the_bucket_of_right_ones_too() {
 
 #[test]
 fn what_interrupts_a_delay_is_no_part_of_it() {
-    // From 0 to 1 ms, and for 200 µs of that an interrupt came in between.
+    // From 0 to 1 ms, with an interrupt of 200 µs in between.
     let stretch = |begin, end, role| Injected { begin, end, role };
     let injected = [stretch(0, 600_000, Role::Delay), stretch(800_000, 1_000_000, Role::GoesOn)];
     assert_eq!(whole_delays(&injected), [Injected::new(0, 1_000_000)]);
     let delayed = [
         sample(500_000, &[("preempted", "hog", 300_000), ("irq", "disk", 200_000)]),
-        // Due in the interrupt.
+        // Due within the interrupt.
         sample(700_000, &[("irq", "disk", 150_000), ("preempted", "hog", 200_000)]),
     ];
     let score = score(&delayed, &injected, EXPECTED);

@@ -1,15 +1,15 @@
-//! What can be tried.
+//! The settings that can be tried.
 
 use punctual_core::Nanos;
 
-/// What a setting may do besides what it is for.
+/// The risk of side effects of a setting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Risk {
-    /// Other work may become slower, nothing else.
+    /// Other work may become slower.
     Low,
-    /// Power, temperature, or the work of other programs change much.
+    /// Power, temperature, or the work of other programs may change much.
     Medium,
-    /// It takes a protection away: tried only where it is named.
+    /// It removes a protection: tried only if named.
     High,
 }
 
@@ -23,29 +23,29 @@ impl Risk {
     }
 }
 
-/// A setting with the value that is tried against the one that the machine has.
+/// A setting with the value tried against the machine's own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Candidate {
     /// Its name, as `--only` takes it.
     pub name: String,
-    /// The value that is tried, in words.
+    /// The tried value, for display.
     pub value: String,
-    /// What it may do besides.
+    /// The risk of side effects.
     pub risk: Risk,
-    /// How long it takes to switch it.
+    /// The duration of a switch.
     pub switch: Nanos,
-    /// How long after a switch blocks do not count yet, as its effect comes or goes slowly.
+    /// The time after a switch in which blocks do not count, as the effect comes or goes slowly.
     pub wash_out: Nanos,
-    /// Others, by their places, that it cannot be combined with.
+    /// The indices of settings that it cannot be combined with.
     pub excludes: Vec<usize>,
-    /// Others, by their places, without which it does nothing.
+    /// The indices of settings without which it has no effect.
     pub requires: Vec<usize>,
-    /// Whether it is tried only where `--only` names it.
+    /// Whether it is tried only if `--only` names it.
     pub only_named: bool,
 }
 
 impl Candidate {
-    /// One that can be changed at run time, at once, by itself.
+    /// A setting that can be changed at run time, immediately and independently.
     pub fn new(name: &str) -> Candidate {
         Candidate {
             name: name.to_owned(),
@@ -60,8 +60,8 @@ impl Candidate {
     }
 }
 
-/// How long it takes until a block with `next` counts where `now` is set: the switches one after
-/// the other, then the longest wash-out among them.
+/// The time until a block with `next` counts when `now` is set: all switches in sequence, then the
+/// longest wash-out among them.
 pub fn settling(candidates: &[Candidate], now: &[bool], next: &[bool]) -> Nanos {
     let switched =
         || candidates.iter().zip(now.iter().zip(next)).filter(|(_, (a, b))| a != b).map(|(c, _)| c);

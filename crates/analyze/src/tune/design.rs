@@ -1,53 +1,53 @@
-//! Which settings each block has. Blocks come in groups, one after the other in time; what drifts
-//! from group to group is in their levels and not in the effects. In each group two blocks, one in
-//! either half, have nothing that is being asked about: the controls.
+//! The settings of each block. Blocks come in consecutive groups; drift from group to group goes
+//! into the groups' levels, not into the effects. Two blocks of each group, one in either half,
+//! have none of the tested settings: the controls.
 //!
 //! One at a time, a group has each setting alone. Factorial, half of the settings are on in each
-//! block: four rows of a Hadamard matrix (Sylvester's) and their complements. All blocks then say
-//! something of every setting: with k settings, each is known as well as from (k + 2)/4 times the
-//! blocks of one at a time. The complements keep effects apart from the joint effects of any two
-//! (a fold-over: Box and Wilson, J. Royal Statist. Soc. B 13, 1951), and each setting is on in
-//! half of each group.
+//! block: four rows of a Hadamard matrix (Sylvester's) and their complements. All blocks then
+//! contribute to every setting: with k settings, each is known as well as from (k + 2)/4 times the
+//! blocks of one at a time. The complements keep effects apart from the joint effects of any two (a
+//! fold-over: Box and Wilson, J. Royal Statist. Soc. B 13, 1951), and each setting is on in half of
+//! each group.
 
 use super::candidate::Candidate;
 use crate::stats::Random;
 
-/// How settings are combined.
+/// The combination of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Design {
     OneAtATime,
-    /// Half of them in each block.
+    /// Half of the settings in each block.
     Factorial,
 }
 
-/// Rows of the matrix in a group.
+/// The number of matrix rows per group.
 const ROWS: usize = 4;
-/// Blocks of a group that have nothing of what is being asked.
+/// The number of blocks per group without any tested setting.
 pub const CONTROLS: usize = 2;
-/// The least order of the matrix: four rows and their complements, twice.
+/// The minimum order of the matrix: four rows and their complements, twice.
 const LEAST_ORDER: usize = 8;
 
-/// A block to be measured: which settings it has, and whether it is a control.
+/// A block to be measured: its settings, and whether it is a control.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Planned {
     /// For each candidate, whether it is set.
     pub on: Vec<bool>,
-    /// Whether it has nothing of what is being asked.
+    /// Whether it has none of the tested settings.
     pub is_control: bool,
 }
 
-/// What is asked in a round.
+/// The task of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     pub candidates: &'a [Candidate],
-    /// Those that are asked about, by their places.
+    /// The indices of the tested settings.
     pub open: &'a [usize],
     pub base: &'a [bool],
-    /// Of this tuning and round: the same seed gives the same blocks.
+    /// The seed of this tuning and round: the same seed gives the same blocks.
     pub seed: u64,
 }
 
-/// How many blocks a group has.
+/// The number of blocks per group.
 pub fn group_size(design: Design, open: usize) -> usize {
     CONTROLS
         + match design {
@@ -57,7 +57,7 @@ pub fn group_size(design: Design, open: usize) -> usize {
         }
 }
 
-/// Groups without which effects are not separated, or their error hardly known: a whole use of the
+/// The minimum number of groups to separate effects and estimate their error: one full use of the
 /// matrix.
 pub fn least_groups(design: Design, open: usize) -> usize {
     match design {
@@ -70,7 +70,7 @@ fn order(open: usize) -> usize {
     (open + 1).next_power_of_two().max(LEAST_ORDER)
 }
 
-/// The blocks of a group, in their order. Another `attempt` has them in another order.
+/// The blocks of a group in order. Another `attempt` changes the order.
 pub fn group(design: Design, asked: &Asked, number: usize, attempt: u32) -> Vec<Planned> {
     let mut random = Random::seeded(mix(&[asked.seed, 1, number as u64, u64::from(attempt)]));
     let mut rows = match design {
@@ -112,7 +112,7 @@ fn combined(asked: &Asked, number: usize, random: &mut Random) -> Vec<Planned> {
     }
     let order = order(asked.open.len());
     let groups = order / ROWS;
-    // One use of the matrix: its columns and rows in an order of its own, some columns turned.
+    // One use of the matrix: its columns and rows in a random order, some columns inverted.
     let mut use_of = Random::seeded(mix(&[asked.seed, 2, (number / groups) as u64]));
     let mut columns: Vec<usize> = (1..order).collect();
     shuffle(&mut columns, &mut use_of);
@@ -135,8 +135,8 @@ fn combined(asked: &Asked, number: usize, random: &mut Random) -> Vec<Planned> {
     planned
 }
 
-/// Makes a combination one that can be: of two that exclude each other one is taken away, and what
-/// lacks what it requires as well.
+/// Makes a combination valid: removes one of two settings that exclude each other, and settings
+/// that lack a required one.
 fn admit(asked: &Asked, on: &mut [bool], random: &mut Random) {
     for place in asked.open {
         for other in &asked.candidates[*place].excludes {
@@ -146,7 +146,7 @@ fn admit(asked: &Asked, on: &mut [bool], random: &mut Random) {
             }
         }
     }
-    // What is taken away may be required by another: as often as there are settings.
+    // A removed setting may be required by another: repeats as often as there are settings.
     for _ in asked.open {
         for place in asked.open {
             let lacks = asked.candidates[*place].requires.iter().any(|other| !on[*other]);
@@ -161,7 +161,8 @@ pub(super) fn shuffle<T>(items: &mut [T], random: &mut Random) {
     }
 }
 
-/// One seed of several numbers (the finalizer of SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+/// Combines several numbers to a seed (the finalizer of SplitMix64: Steele, Lea and Flood, OOPSLA
+/// 2014).
 pub(super) fn mix(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |seed: u64, part| {
         let mut z = (seed ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,6 +1,6 @@
-//! What blocks show of each setting: effects on the logarithm of the figure, so that they are
-//! factors, with Student's t for their errors. A block's figure is one value, whatever depends on
-//! what inside of it; groups of blocks have levels of their own.
+//! The effect of each setting from blocks, on the logarithm of the figure so that effects are
+//! factors, with Student's t for their errors. The figure of a block is one value, whatever the
+//! dependence within it; groups of blocks have their own levels.
 
 use super::least_squares::fit;
 use crate::equivalence::{self, Tested};
@@ -8,10 +8,10 @@ use crate::stats::probability::{normal_upper, student_two_sided, student_upper};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::tune::{Answer, Ratio};
 
-/// A block as it was measured.
+/// A measured block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// The group of blocks that it belongs to.
+    /// The group of blocks.
     pub group: usize,
     /// For each candidate, whether it was set.
     pub on: Vec<bool>,
@@ -19,19 +19,19 @@ pub struct Row {
     pub log: f64,
 }
 
-/// What is known of an effect, as a logarithm.
+/// An estimated effect, as a logarithm.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The estimate; below 0 is better.
     pub effect: f64,
     pub error: f64,
-    /// The degrees of freedom of that.
+    /// Its degrees of freedom.
     pub freedom: f64,
-    /// The blocks from which it was computed.
+    /// The number of blocks.
     pub blocks: usize,
 }
 
-/// What a round has shown of a setting.
+/// The result of a round for a setting.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Screened {
     pub estimate: Estimate,
@@ -40,11 +40,12 @@ pub struct Screened {
     pub answer: Answer,
     /// The round, from 1.
     pub round: u32,
-    /// The round's share of the errors.
+    /// The round's share of the error rate.
     pub share: f64,
 }
 
-/// Of each of the open settings, and the standard deviation between blocks of the same settings.
+/// The estimates for the open settings, and the standard deviation between blocks of the same
+/// settings.
 pub fn estimates(rows: &[Row], open: &[usize]) -> (Vec<Option<Estimate>>, Option<f64>) {
     let groups: Vec<usize> = rows.iter().map(|row| row.group).collect();
     let of_row = |row: &Row| open.iter().map(|place| f64::from(row.on[*place])).collect();
@@ -67,7 +68,7 @@ pub fn estimates(rows: &[Row], open: &[usize]) -> (Vec<Option<Estimate>>, Option
 }
 
 impl Estimate {
-    /// The probability of an effect at least as large, up or down, if there is none.
+    /// The probability of an effect at least this large, up or down, by chance.
     pub fn p(&self) -> f64 {
         if self.error > 0.0 {
             student_two_sided(self.freedom, self.effect / self.error)
@@ -90,18 +91,18 @@ impl Estimate {
     pub fn equivalence(&self, margin: f64) -> Tested {
         equivalence::of_estimate(self.effect, self.error, self.freedom, self.blocks, margin.ln())
     }
-    /// Whether it is shown to lie within the margin.
+    /// Whether it is shown to be within the margin.
     pub fn is_none(&self, margin: f64) -> bool {
         self.equivalence(margin).verdict == VerdictWord::Met
     }
-    /// Whether an effect of this size (a factor) is found with a chance of 95 % by a two-sided test
-    /// with this error.
+    /// Whether a two-sided test with this error finds an effect of this size (a factor) with a
+    /// probability of 95 %.
     pub fn resolves(&self, smallest: f64, error: f64) -> bool {
         let needed = student_upper(self.freedom, error / 2.0) + student_upper(self.freedom, MISSED);
         self.error * needed <= smallest.ln()
     }
-    /// How many times as many blocks would probably resolve it, of so many as there are: those that
-    /// show that it is none, or that it is as large as it seems.
+    /// The factor of blocks that would probably resolve it: to show that there is no effect, or
+    /// that it is as large as it seems.
     pub fn needed(&self, margin: f64, error: f64) -> Option<f64> {
         let seems_none = self.effect.abs() < margin.ln();
         let needed = if seems_none {
@@ -115,5 +116,5 @@ impl Estimate {
     }
 }
 
-/// The chance that an effect of the smallest size is missed.
+/// The probability of missing an effect of the smallest size.
 pub(super) const MISSED: f64 = 0.05;

@@ -1,4 +1,4 @@
-//! The figure that a tuning asks of each block: of all series that it is about, the worst.
+//! The figure of a tuning for each block: the worst over the series concerned.
 
 use crate::lab::requiring;
 use crate::summary::summarize;
@@ -12,18 +12,18 @@ use punctual_core::{Comparison, Metric, SeriesRequirement};
 /// The figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// Which: `p99.9`, `response p99.9`, `servo/response max`.
+    /// Its text: `p99.9`, `response p99.9`, `servo/response max`.
     text: String,
     of: SeriesRequirement,
 }
 
 impl Figure {
-    /// The figure of a text: a requirement, or one without its bound.
+    /// Parses a figure: a requirement, or one without its bound.
     ///
     /// # Errors
-    /// It is none, or not one of the latencies: why, in words.
+    /// The text is not a latency figure; the message says why.
     pub fn parse(text: &str) -> Result<Figure, String> {
-        // A bound that no latency has: the same reader then reads both.
+        // A bound beyond all latencies, so that the same parser reads both.
         let bound = [text.to_owned(), format!("{text} < {BEYOND_ALL}")];
         let read = bound.iter().map(|text| text.parse::<SeriesRequirement>());
         let mut read: Vec<_> = read.collect();
@@ -60,15 +60,15 @@ impl Figure {
         &self.text
     }
 
-    /// The requirement that it was read from.
+    /// The requirement that it was parsed from.
     pub fn requirement(&self) -> &SeriesRequirement {
         &self.of
     }
 
-    /// Of a bundle, in ns: of all series that it is about, the largest.
+    /// Reads the figure from a bundle, in ns: the largest over the series concerned.
     ///
     /// # Errors
-    /// There is no such series, or one has no such figure: why.
+    /// No such series exists, or one lacks the figure; the message says why.
     pub fn of(&self, bundle: &mut Bundle) -> Result<f64, String> {
         let requirement = format!("{} < {BEYOND_ALL}", self.of.requirement.metric);
         requiring(bundle, &[LabRequirement { measure: None, requirement: requirement.clone() }]);
@@ -103,10 +103,10 @@ impl Figure {
     }
 }
 
-/// A thread of a program with fewer cycles than this part of the busiest one's is one beside it: it
-/// waits for a user, or writes a log. It is measured where it is named.
+/// A thread of a program with fewer cycles than this fraction of the busiest one's is secondary: it
+/// waits for a user, or writes a log. It is only measured if named.
 const SIDE: u64 = 10;
-/// A year, which no latency reaches.
+/// A year, beyond any latency.
 const BEYOND_ALL: &str = "31536000s";
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// The summary reads percentiles by another way than requirements do.
+    /// The summary reads percentiles differently than requirements do.
     #[test]
     fn the_figure_of_a_bundle_is_that_of_its_summary() {
         let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
@@ -161,7 +161,7 @@ mod tests {
                     assert!((figure / largest as f64 - 1.0).abs() < 2e-3, "{figure} {largest}");
                     compared += 1;
                 }
-                // Cut off, not real-time where that was asked, or fewer samples than it takes.
+                // Cut off, not real-time although requested, or too few samples.
                 (_, Err(why)) => assert!(!why.is_empty()),
                 (None, Ok(figure)) => panic!("{figure} of a series without p99"),
             }

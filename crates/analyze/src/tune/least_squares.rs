@@ -3,22 +3,22 @@
 
 use std::collections::BTreeMap;
 
-/// A column that the ones before it determine but for this share of its squares has no estimate of
+/// A column determined by the previous ones except for this share of its squares has no estimate of
 /// its own.
 const ALIASED: f64 = 1e-3;
 
-/// What rows show of each column.
+/// The estimate of each column.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Fit {
-    /// For each column the coefficient and the diagonal of (X'X)⁻¹; `None` where the rows do not
+    /// For each column the coefficient and the diagonal of (X'X)⁻¹; `None` if the rows do not
     /// determine it.
     pub columns: Vec<Option<(f64, f64)>>,
-    /// The sum of the squares of what is left.
+    /// The residual sum of squares.
     pub squares: f64,
     pub freedom: f64,
 }
 
-/// Fits `y` by the columns of `x`, where rows of one group share a level of their own.
+/// Fits `y` by the columns of `x`, with a separate level for the rows of each group.
 pub(super) fn fit(groups: &[usize], x: &[Vec<f64>], y: &[f64]) -> Fit {
     let width = x.first().map_or(0, Vec::len);
     let mut rows: Vec<Vec<f64>> =
@@ -45,7 +45,7 @@ pub(super) fn fit(groups: &[usize], x: &[Vec<f64>], y: &[f64]) -> Fit {
     Fit { columns, squares: a[width][width].max(0.0), freedom }
 }
 
-/// Takes the mean of each group from its rows; returns how many groups there are.
+/// Subtracts the mean of each group from its rows; returns the number of groups.
 fn centre(groups: &[usize], rows: &mut [Vec<f64>]) -> usize {
     let mut means: BTreeMap<usize, (f64, Vec<f64>)> = BTreeMap::new();
     for (group, row) in groups.iter().zip(rows.iter()) {

@@ -1,32 +1,32 @@
-//! The seam to what is tuned: this machine, or a simulated one.
+//! The interface to the tuned machine: this one, or a simulated one.
 
 use super::candidate::settling;
 use super::procedure::Tuning;
 use super::request::{Block, Purpose, Request, Step};
 use punctual_core::Nanos;
 
-/// A machine with settings that can be switched, on which blocks are measured.
+/// A machine with switchable settings, on which blocks are measured.
 pub trait Machine {
     type Error;
 
-    /// Switches to these settings; what is not among them is as it was before the tuning.
+    /// Switches to these settings; all others are restored to their state before the tuning.
     fn apply(&mut self, on: &[bool]) -> Result<(), Self::Error>;
-    /// Waits, as what was switched acts slowly.
+    /// Waits for settings with slow effect.
     fn settle(&mut self, time: Nanos) -> Result<(), Self::Error>;
-    /// Measures a block; the figure in ns, or `None` where the block cannot be used.
+    /// Measures a block: the figure in ns, or `None` if the block is unusable.
     fn measure(&mut self, request: &Request) -> Result<Option<f64>, Self::Error>;
-    /// Measures the throughput beside a block of the last comparison, which shows what the set
-    /// costs: runs per second, or `None` where that is not asked or not known.
+    /// Measures the throughput beside a block of the last comparison, which shows the cost of the
+    /// set: runs per second, or `None` if not requested or unknown.
     fn throughput(&mut self) -> Result<Option<f64>, Self::Error> {
         Ok(None)
     }
     /// The time since the tuning began.
     fn elapsed(&self) -> Nanos;
-    /// Keeps a block, before the next begins.
+    /// Stores a block before the next one begins.
     fn keep(&mut self, request: &Request, block: Block) -> Result<(), Self::Error>;
 }
 
-/// Goes on to the end. What is set at the end is for the caller to take back.
+/// Continues to the end. The caller must restore the final settings.
 pub fn conduct<M: Machine>(tuning: &mut Tuning, machine: &mut M) -> Result<(), M::Error> {
     let mut now: Option<Vec<bool>> = None;
     while let Step::Measure(request) = tuning.next() {

@@ -1,4 +1,4 @@
-//! All that a tuning has found so far.
+//! The results of a tuning so far.
 
 use super::candidate::Candidate;
 use super::effect::{Estimate, Row};
@@ -8,7 +8,7 @@ use punctual_bundle::tune::{Answer, SCHEMA, TunedCost, TunedSet, TunedSetting, T
 use punctual_core::Nanos;
 
 impl Tuning {
-    /// What has been found of `metric`; at any time, also before the end.
+    /// The results for `metric`, at any time, including before the end.
     pub fn outcome(&self, metric: &str) -> TuningDocument {
         let settings = (0..self.candidates.len()).map(|place| self.setting(place)).collect();
         let set = self.set();
@@ -87,7 +87,7 @@ impl Tuning {
         })
     }
 
-    /// What the set costs: the throughput in the same pairs of blocks.
+    /// The cost of the set: the throughput in the same pairs of blocks.
     fn cost(&self) -> TunedCost {
         let estimate = of_pairs(&self.throughputs);
         TunedCost {
@@ -100,7 +100,7 @@ impl Tuning {
         }
     }
 
-    /// Of one comparison by itself.
+    /// The answer of one comparison on its own.
     fn answer(&self, estimate: Option<Estimate>, is_better: fn(f64) -> bool) -> Answer {
         let Some(estimate) = estimate else { return Answer::NotResolved };
         match (estimate.p() <= self.options.error, is_better(estimate.effect)) {
@@ -112,7 +112,7 @@ impl Tuning {
     }
 }
 
-/// The median of the blocks with the set, or of those without.
+/// The median of the blocks with the set, or of those without it.
 fn middle(pairs: &[Row], of_set: bool) -> Option<f64> {
     let is_it = |row: &&Row| row.on.contains(&true) == of_set;
     let mut logs: Vec<f64> = pairs.iter().filter(is_it).map(|row| row.log).collect();

@@ -1,4 +1,4 @@
-//! How many blocks, and how much time, an effect takes to be found.
+//! The number of blocks, and the time, needed to find an effect.
 
 use super::design::{self, Design, group_size, least_groups};
 use super::effect::MISSED;
@@ -6,17 +6,18 @@ use super::request::Options;
 use crate::stats::probability::normal_upper;
 use punctual_core::Nanos;
 
-/// The part of the errors of the first round; of what is left, each further one has the rest's.
+/// The first round's share of the error rate; each further round takes 40 % of the one before.
 pub(super) const FIRST: f64 = 0.6;
-/// The part of the time that the first round may take: what it adopts is worth another.
+/// The maximum share of the time for the first round: after its adoptions, another round is
+/// worthwhile.
 pub(super) const ROUND: f64 = 0.7;
-/// Blocks of the untouched machine at the beginning.
+/// The number of initial blocks of the untouched machine.
 pub(super) const PILOT: usize = 8;
-/// The time that is stated over what is expected: blocks are measured anew, and the spread is
-/// known from few.
+/// The ratio of the stated to the expected time: some blocks are measured again, and the spread is
+/// estimated from few.
 const SPARE: f64 = 1.1;
 
-/// The blocks of a round of screening, from the spread between blocks of the same settings.
+/// The number of blocks of a screening round, from the spread between blocks of the same settings.
 pub fn blocks_needed(options: &Options, settings: usize, error: f64, spread: f64) -> f64 {
     let k = settings.max(1) as f64;
     let z = normal_upper(error / k / 2.0) + normal_upper(MISSED);
@@ -31,9 +32,9 @@ pub fn blocks_needed(options: &Options, settings: usize, error: f64, spread: f64
     groups.ceil().max(least_groups(options.design, settings) as f64) * size
 }
 
-/// The time that finds all effects of the smallest size, from the spread between blocks of the same
-/// settings and the time of one with what comes before it: two rounds of screening, and the last
-/// comparison. Each setting that hides others takes one more.
+/// The time to find all effects of the smallest size, from the spread between blocks of the same
+/// settings and the time of a block including its preparation: two rounds of screening, and the
+/// last comparison. Each setting that hides others takes another round.
 pub fn time_needed(options: &Options, settings: usize, spread: f64, block: Nanos) -> Nanos {
     let round = |part: f64| blocks_needed(options, settings, part * options.error, spread);
     let first = round(FIRST);

@@ -1,16 +1,16 @@
-//! The order of it all, as a state that blocks are recorded into: a tuning that was interrupted is
-//! the same after its blocks have been recorded again. It asks no clock and no machine.
+//! The procedure of a tuning, as a state that blocks are recorded into: an interrupted tuning is
+//! restored by recording its blocks again. It queries neither clock nor machine.
 //!
-//! 1. Some blocks of the untouched machine: how much the figure spreads.
-//! 2. Screening, in groups of blocks ([`super::design`]), until each effect of the smallest size
-//!    that is asked for would be found, or the round's share of the time is over. Only the spread
-//!    decides when a round ends, never an effect. What is better is adopted, what is worse is left
-//!    out, and the rest is screened anew: a tail is set by its largest source, and hides others.
-//! 3. All that was adopted, together, against the untouched machine in pairs of fresh blocks: what
-//!    was chosen for being large seems larger than it is.
+//! 1. Some blocks of the untouched machine: the spread of the figure.
+//! 2. Screening, in groups of blocks ([`super::design`]), until each effect of the requested
+//!    smallest size would be found, or the round's share of the time is over. Only the spread
+//!    decides when a round ends, never an effect. Better settings are adopted, worse ones dropped,
+//!    and the rest is screened again: the largest source of a tail hides others.
+//! 3. All adopted settings together against the untouched machine, in pairs of new blocks: effects
+//!    that were selected for being large are overestimated.
 //!
-//! The rounds share the rate of errors: 60 % of it for the first, 40 % of what is left for each
-//! further one, over all settings of a round by Holm's procedure.
+//! The rounds share the error rate: 60 % of it for the first, and 60 % of the rest for each further
+//! one, over all settings of a round by Holm's procedure.
 
 use super::candidate::Candidate;
 use super::design::{self, Asked, Planned, group, group_size, least_groups, mix};
@@ -26,13 +26,13 @@ use punctual_bundle::tune::{Answer, TuningEnd};
 use punctual_core::Nanos;
 use std::collections::VecDeque;
 
-/// Pairs of blocks by which a set is held against the untouched machine, at least.
+/// The minimum number of block pairs for comparing a set with the untouched machine.
 const PAIRS: usize = 6;
-/// The largest part of the time that is kept for the last comparison.
+/// The maximum share of the time reserved for the last comparison.
 const LAST: f64 = 0.3;
-/// Tries of a block that fails.
+/// The maximum number of tries of a failing block.
 const TRIES: u32 = 3;
-/// Blocks that may fail besides a third of all.
+/// The number of blocks that may fail in addition to a third of all.
 const FAILURES: u64 = 6;
 
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ enum Stage {
     Done(TuningEnd),
 }
 
-/// A block that can be used.
+/// A usable block.
 #[derive(Clone, Debug)]
 struct Measured {
     request: Request,
@@ -65,12 +65,12 @@ pub struct Tuning {
     pub(super) options: Options,
     stage: Stage,
     queue: VecDeque<Request>,
-    /// Of the group that is being measured.
+    /// The blocks of the current group.
     current: Vec<Measured>,
     tries: u32,
-    /// Of the round, or of the last comparison.
+    /// The rows of the round, or of the last comparison.
     rows: Vec<Row>,
-    /// How many rows there were when effects were last computed.
+    /// The number of rows when effects were last computed.
     computed: usize,
     controls: Controls,
     pub(super) spread: Option<f64>,
@@ -78,7 +78,7 @@ pub struct Tuning {
     open: Vec<usize>,
     pub(super) screened: Vec<Option<Screened>>,
     pub(super) pairs: Vec<Row>,
-    /// Of the same pairs the logarithms of the throughput, where both blocks have one.
+    /// The logarithms of the throughput of the same pairs, if both blocks have one.
     pub(super) throughputs: Vec<Row>,
     pub(super) used: u64,
     pub(super) failed: u64,
@@ -87,7 +87,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// A tuning of these; its first block is the next step.
+    /// A tuning of these candidates; its first block is the next step.
     pub fn new(candidates: Vec<Candidate>, options: Options) -> Tuning {
         let count = candidates.len();
         let mut tuning = Tuning {
@@ -136,7 +136,7 @@ impl Tuning {
         if let Step::Done(end) = self.next() { end } else { TuningEnd::Time }
     }
 
-    /// Records what became of the block that was the next step.
+    /// Records the outcome of the block that was the next step.
     pub fn record(&mut self, block: Block) {
         self.elapsed = self.elapsed.max(block.elapsed);
         let Some(request) = self.queue.pop_front() else { return };
@@ -164,8 +164,8 @@ impl Tuning {
         }
     }
 
-    /// The blocks that are probably still to come, from what is known of the spread; `None` before
-    /// that. It counts this round and the last comparison, not further rounds.
+    /// The number of blocks probably still to come, by the known spread; `None` before that.
+    /// Includes this round and the last comparison, not further rounds.
     pub fn expected_blocks(&self) -> Option<f64> {
         let spread = self.spread?;
         let pairs = 2.0 * self.pairs_needed(spread);
@@ -180,7 +180,7 @@ impl Tuning {
         })
     }
 
-    /// How long a block takes with what comes before it, as far as it is known.
+    /// The duration of a block including its preparation, as far as known.
     pub fn block_time(&self) -> Nanos {
         let measured = (self.used + self.failed) as i64;
         if measured == 0 { self.options.block } else { Nanos(self.elapsed.ns() / measured) }
@@ -190,7 +190,6 @@ impl Tuning {
         Request { purpose, round, group, on }
     }
 
-    /// A round's share of the errors.
     fn share(&self, round: u32) -> f64 {
         self.options.error * FIRST * (1.0 - FIRST).powi(round as i32 - 1)
     }
@@ -223,7 +222,7 @@ impl Tuning {
                 self.go_on_screening();
             }
             Stage::Confirm => {
-                // Only whole pairs: what failed leaves its partner without one.
+                // Only whole pairs: a failed block leaves its partner without one.
                 if let [_, _] = measured.as_slice() {
                     let group = self.pairs.len();
                     let is_known = |of: &f64| of.is_finite() && *of > 0.0;
@@ -274,7 +273,7 @@ impl Tuning {
         let least = least_groups(self.options.design, self.open.len());
         let is_over = self.open.is_empty()
             || self.elapsed + Nanos(self.block_time().ns() * size as i64) > until;
-        // Effects are computed anew where there are a twentieth more rows, not for each group.
+        // Effects are recomputed after a twentieth more rows, not for each group.
         if is_over || self.rows.len() * 20 >= self.computed * 21 {
             self.computed = self.rows.len();
             let (found, spread) = estimates(&self.rows, &self.open);
@@ -342,7 +341,7 @@ impl Tuning {
         }
     }
 
-    /// What excludes something that is adopted cannot be asked about any more.
+    /// Settings excluded by an adopted one are no longer tested.
     fn leave_out_excluded(&mut self) {
         let (candidates, adopted) = (&self.candidates, &self.adopted);
         let conflicts = |place: usize| {
@@ -353,7 +352,7 @@ impl Tuning {
         self.open.retain(|place| !conflicts(*place));
     }
 
-    /// Three groups show hardly anything; less is no round.
+    /// Three groups show hardly anything: fewer make no round.
     fn has_time_for_a_round(&self) -> bool {
         let size = 3 * group_size(self.options.design, self.open.len()) as i64;
         self.left_for_screening() > Nanos(self.block_time().ns() * size)
@@ -391,7 +390,7 @@ impl Tuning {
     }
 }
 
-/// The set against the untouched machine, of blocks in pairs.
+/// The set against the untouched machine, from blocks in pairs.
 pub(super) fn of_pairs(pairs: &[Row]) -> Option<Estimate> {
     let is_set = |row: &Row| Row { on: vec![row.on.contains(&true)], ..row.clone() };
     let rows: Vec<Row> = pairs.iter().map(is_set).collect();

@@ -1,24 +1,24 @@
-//! Which groups of blocks are measured anew: those in which the machine changed, by their two
-//! controls, which have the same settings and should differ by no more than others do. Only the
+//! Selects the groups of blocks to measure again: those in which the machine changed, judged by the
+//! two controls, which have the same settings and should differ no more than others. Only the
 //! controls decide, so that no setting is favoured.
 
 use crate::stats::dispersion::moments;
 
-/// Differences of controls further out than this many standard deviations are a drift.
+/// The number of standard deviations from which a difference of controls is a drift.
 const FAR: f64 = 4.0;
-/// With fewer differences nothing is known of their spread.
+/// The minimum number of differences for estimating their spread.
 const FEWEST: usize = 4;
-/// A group is measured anew this often at most; then it counts as it is.
+/// The maximum number of repetitions of a group; after that it counts as it is.
 pub(super) const ATTEMPTS: u32 = 2;
 
-/// Differences of controls within one group, all so far.
+/// The differences of controls within groups so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Controls {
     differences: Vec<f64>,
 }
 
 impl Controls {
-    /// Adds the difference of the two controls of a group; whether it is a drift.
+    /// Adds the difference of the two controls of a group; returns whether it is a drift.
     pub fn drifted(&mut self, difference: f64) -> bool {
         let known = self.spread();
         let is_far = known.is_some_and(|spread| difference.abs() > FAR * spread);
@@ -28,7 +28,7 @@ impl Controls {
         is_far
     }
 
-    /// The standard deviation of a difference around 0, by its median where that says more: one
+    /// The standard deviation of a difference around 0, by its median if that is more robust: one
     /// drift must not hide the next.
     fn spread(&self) -> Option<f64> {
         if self.differences.len() < FEWEST {

@@ -1,24 +1,24 @@
-//! What is asked of a tuning, and of a machine.
+//! Requests to a tuning, and to a machine.
 
 use super::design::Design;
 use punctual_bundle::tune::TuningEnd;
 use punctual_core::Nanos;
 
-/// What is asked of a tuning.
+/// The request to a tuning.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     pub design: Design,
-    /// The smallest effect that is to be found, as a factor above 1.
+    /// The smallest effect to be found, as a factor above 1.
     pub smallest: f64,
     /// Effects within this factor count as none.
     pub margin: f64,
     /// The rate of tunings with any wrong *better* or *worse*.
     pub error: f64,
-    /// How long it may take.
+    /// The time limit.
     pub within: Nanos,
-    /// How long a block takes, without what comes before it.
+    /// The duration of a block, without its preparation.
     pub block: Nanos,
-    /// What a block of the last comparison takes besides, to measure what the set costs.
+    /// The additional duration of a block in the last comparison, to measure the cost of the set.
     pub cost: Nanos,
     pub seed: u64,
 }
@@ -38,13 +38,13 @@ impl Default for Options {
     }
 }
 
-/// What a block is for.
+/// The purpose of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// The spread of the untouched machine.
     Pilot,
     Screen,
-    /// Beside them, what has none of the settings that are asked about.
+    /// A reference beside the screening blocks, without any of the screened settings.
     Control,
     /// The set of all adopted settings, or the untouched machine beside it.
     Confirm,
@@ -61,30 +61,30 @@ impl Purpose {
     }
 }
 
-/// A block that is to be measured.
+/// A block to be measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     pub purpose: Purpose,
-    /// The round of screening, from 1; 0 outside of them.
+    /// The round of screening, from 1; 0 outside of rounds.
     pub round: u32,
-    /// The group that it belongs to.
+    /// The group of blocks.
     pub group: usize,
     /// For each candidate, whether it is set.
     pub on: Vec<bool>,
 }
 
-/// A block that was measured.
+/// A measured block.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Block {
-    /// The figure in ns; `None` where it could not be used.
+    /// The figure in ns; `None` if unusable.
     pub figure: Option<f64>,
-    /// Runs per second of what shows the cost; `None` where none was asked for or is known.
+    /// Runs per second of the command that shows the cost; `None` if not requested or unknown.
     pub throughput: Option<f64>,
-    /// From the beginning of the tuning to the end of this block.
+    /// From the start of the tuning to the end of this block.
     pub elapsed: Nanos,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Step<'a> {
     Measure(&'a Request),

@@ -1,12 +1,12 @@
-//! What was required of the figure, held against each block.
+//! The requirement on the figure, checked for each block.
 
 use super::request::Purpose;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::tune::{BlockRecord, TunedRequirement};
 use punctual_core::SeriesRequirement;
 
-/// In how many blocks it held. `recommended` says whether a set is recommended: then the blocks
-/// with it decide, else those of the untouched machine.
+/// The number of blocks in which it held. With `recommended`, the blocks with the set decide, else
+/// those of the untouched machine.
 pub fn required(
     requirement: &SeriesRequirement,
     blocks: &[BlockRecord],
@@ -14,7 +14,7 @@ pub fn required(
 ) -> TunedRequirement {
     let bound = requirement.requirement.bound as f64;
     let count = |is_it: &dyn Fn(&BlockRecord) -> bool| -> [u64; 2] {
-        // A mean of several would hide the one in which it did not hold.
+        // A mean of several blocks would hide one in which it did not hold.
         let figure = |block: &BlockRecord| block.worst.or(block.figure);
         let figures: Vec<f64> =
             blocks.iter().filter(|block| is_it(block)).filter_map(figure).collect();

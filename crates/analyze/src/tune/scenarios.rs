@@ -1,4 +1,4 @@
-//! Tunings of machines whose truth is known, for the table of docs/tune.md and the tests.
+//! Tunings of machines with known truth, for the table of docs/tune.md and the tests.
 
 use super::candidate::Candidate;
 use super::machine::conduct;
@@ -10,48 +10,48 @@ use crate::stats::dispersion::moments;
 use punctual_bundle::tune::{Answer, TuningDocument};
 use punctual_core::Nanos;
 
-/// A machine and what can be tried on it.
+/// A machine with its candidate settings.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// In words.
     pub name: &'static str,
     pub truth: Truth,
     pub candidates: Vec<Candidate>,
-    /// The places of the settings that are better.
+    /// The indices of the settings that are better.
     pub better: Vec<usize>,
-    /// The places of those that are worse.
+    /// The indices of those that are worse.
     pub worse: Vec<usize>,
 }
 
-/// What came out of many tunings.
+/// The outcome of many tunings.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
     pub tunings: usize,
-    /// Tunings in which a setting is called better that is not.
+    /// Tunings that wrongly call a setting better.
     pub falsely_better: usize,
     pub falsely_worse: usize,
     /// Settings that are better, in all tunings.
     pub to_find: usize,
-    /// Those of them that were called better.
+    /// Those that were called better.
     pub found: usize,
-    /// Settings without an effect that are called so, of all those without one.
+    /// Settings without an effect that were called so, and all those without one.
     pub called_none: [usize; 2],
-    /// Tunings whose set is worse than the untouched machine, by truth, and called better.
+    /// Tunings with a set called better that is truly worse than the untouched machine.
     pub harmful: usize,
-    /// Sets that were compared, and those whose interval misses the truth.
+    /// The number of compared sets, and of those whose interval misses the truth.
     pub sets: [usize; 2],
-    /// The longest and the mean time that was taken, and what was stated for them.
+    /// The longest and the mean time taken, and the stated time.
     pub hours: [f64; 2],
-    /// Blocks of a tuning, on average.
+    /// The mean number of blocks per tuning.
     pub blocks: f64,
-    /// Tunings in which a group was measured anew.
+    /// Tunings with a group that was measured again.
     pub repeated: usize,
 }
 
 /// The factor of the smallest effect in the scenarios.
 const SMALLEST: f64 = 1.3;
 
-/// All scenarios, with so many settings (8 at least).
+/// All scenarios, with `settings` settings (8 at least).
 pub fn all(settings: usize) -> Vec<Scenario> {
     let none = Truth { effects: vec![1.0; settings], ..Truth::default() };
     let candidates: Vec<Candidate> =
@@ -89,13 +89,13 @@ pub fn all(settings: usize) -> Vec<Scenario> {
     ]
 }
 
-/// The time that is stated for a tuning. Nearly every block switches something that acts slowly.
+/// The stated time of a tuning. Nearly every block switches a setting with slow effect.
 fn stated(options: &Options, scenario: &Scenario, spread: f64) -> Nanos {
     let wash_out = scenario.candidates.iter().map(|c| c.wash_out).max().unwrap_or(Nanos::ZERO);
     time_needed(options, scenario.candidates.len(), spread, options.block + wash_out)
 }
 
-/// Tunes so many machines of a scenario; `noise` is that of blocks as long as those of `options`.
+/// Tunes many machines of a scenario; `noise` is that of blocks as long as those of `options`.
 pub fn simulate(scenario: &Scenario, noise: &[f64], options: &Options, tunings: usize) -> Counted {
     let spread = moments(noise).map_or(0.0, |(_, variance)| variance.sqrt());
     let options = Options { within: stated(options, scenario, spread), ..options.clone() };

@@ -1,6 +1,6 @@
-//! A machine whose truth is known: effects, effects of two together, sources of latency that hide
-//! each other, drift, settings that act slowly. Its noise is that of a real machine, drawn from
-//! blocks that were recorded there, bursts included.
+//! A machine with known truth: effects, interactions, sources of latency that hide each other,
+//! drift, settings with slow effect. Its noise is that of a real machine, drawn from blocks
+//! recorded there, bursts included.
 
 use super::candidate::Candidate;
 use super::machine::Machine;
@@ -10,15 +10,15 @@ use crate::stats::Random;
 use punctual_core::Nanos;
 use std::convert::Infallible;
 
-/// Blocks that a machine gave, one after the other, a second each.
+/// Consecutive blocks of a real machine, a second each.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Of each: how many samples it has, and latencies with the rank of each from the top,
-    /// ascending ranks.
+    /// For each: the number of samples, and latencies with their rank from the top, ascending
+    /// ranks.
     seconds: Vec<(u64, Vec<(u64, f64)>)>,
 }
 
-/// Why a text holds no recorded blocks.
+/// Why a text is not a record of blocks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct NotRecorded {
@@ -28,8 +28,8 @@ pub struct NotRecorded {
 }
 
 impl Recorded {
-    /// Of lines of numbers: `rank …` with the ranks from the top, then for each second the number
-    /// of samples and the latency of each rank, in ns.
+    /// Reads lines of numbers: `rank …` with the ranks from the top, then for each second the
+    /// number of samples and the latency of each rank in ns.
     pub fn read(text: &str) -> Result<Recorded, NotRecorded> {
         let mut ranks: Vec<u64> = Vec::new();
         let mut seconds = Vec::new();
@@ -55,14 +55,14 @@ impl Recorded {
         Ok(Recorded { seconds })
     }
 
-    /// The logarithm of a percentile of every stretch of so many seconds, by its first second; the
-    /// last goes on with the first.
+    /// The logarithm of a percentile of every window of `seconds` seconds, by its first second;
+    /// windows wrap around at the end.
     pub fn logs(&self, percentile: f64, seconds: usize) -> Vec<f64> {
         let of = |first: usize| {
             let all = || (first..first + seconds).map(|s| &self.seconds[s % self.seconds.len()]);
             let count: u64 = all().map(|(count, _)| count).sum();
             let from_top = count - percentiles::rank(percentile, count) + 1;
-            // A latency stands for the samples from its rank up to the next one that is known.
+            // A latency represents the samples from its rank up to the next known one.
             let mut steps: Vec<(f64, u64)> = all()
                 .flat_map(|(_, known)| {
                     let before = std::iter::once(0).chain(known.iter().map(|(rank, _)| *rank));
@@ -81,36 +81,36 @@ impl Recorded {
     }
 }
 
-/// What makes latencies longer until one of these settings is on.
+/// A source of latency, active until one of these settings is on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Source {
-    /// How far it alone raises the figure, as a factor.
+    /// The factor by which it alone raises the figure.
     pub size: f64,
-    /// The settings that take it away.
+    /// The settings that remove it.
     pub cured_by: Vec<usize>,
 }
 
-/// What the settings really do.
+/// The true effects of the settings.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Truth {
     /// The factor of each on the figure; below 1 is better.
     pub effects: Vec<f64>,
-    /// The factor of two together, besides their own.
+    /// The additional factor of two together.
     pub together: Vec<(usize, usize, f64)>,
     /// Sources of latency; the largest hides the others.
     pub sources: Vec<Source>,
-    /// By which factor the machine goes up and down in an hour.
+    /// The factor by which the machine drifts up and down in an hour.
     pub drift: f64,
 }
 
 /// How strongly the largest source hides the others: the figure is the root of their sum with this
 /// exponent.
 const HIDES: f64 = 6.0;
-/// On average so many blocks follow one another in the recording.
+/// The mean number of consecutive blocks taken from the recording.
 const STRETCH: usize = 6;
 
 impl Truth {
-    /// The logarithm of the factor on the figure; each setting is on to a part between 0 and 1.
+    /// The logarithm of the factor on the figure; each setting is on to a degree between 0 and 1.
     pub fn log(&self, on: &[f64]) -> f64 {
         let own: f64 = self.effects.iter().zip(on).map(|(effect, on)| effect.ln() * on).sum();
         let both: f64 = self.together.iter().map(|(a, b, f)| f.ln() * on[*a] * on[*b]).sum();
@@ -128,7 +128,7 @@ impl Truth {
     }
 }
 
-/// A machine.
+/// A simulated machine.
 #[derive(Clone, Debug)]
 pub struct Simulated<'a> {
     truth: &'a Truth,
@@ -138,7 +138,7 @@ pub struct Simulated<'a> {
     block: Nanos,
     place: usize,
     random: Random,
-    /// To which part each setting acts.
+    /// The degree to which each setting is in effect.
     acts: Vec<f64>,
     on: Vec<bool>,
     elapsed: f64,
@@ -146,8 +146,7 @@ pub struct Simulated<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    /// A machine; `noise` has an entry for each second of a recording, of blocks as long as
-    /// `block`.
+    /// A machine; `noise` has an entry per second of a recording, for blocks as long as `block`.
     pub fn new(
         truth: &'a Truth,
         candidates: &'a [Candidate],
@@ -171,7 +170,7 @@ impl<'a> Simulated<'a> {
         }
     }
 
-    /// Lets time pass: what was switched acts more and more, to 95 % after its wash-out.
+    /// Lets time pass: switched settings approach their effect, to 95 % after the wash-out.
     fn pass(&mut self, seconds: f64) {
         for place in 0..self.acts.len() {
             let target = f64::from(self.on[place]);

@@ -1,4 +1,4 @@
-//! The procedure on machines whose truth is known.
+//! The procedure on machines with known truth.
 
 use super::design::{Asked, CONTROLS, group, group_size};
 use super::effect::{Row, estimates};
@@ -109,7 +109,7 @@ fn hours(hours: i64) -> Nanos {
 fn without_noise_every_answer_is_right() {
     let truth = Truth { effects: vec![1.0, 0.5, 1.4, 0.9, 1.0], ..Truth::default() };
     let mut noise = vec![10.0; 100];
-    // Hardly any: of nothing there is no spread.
+    // Hardly any noise: with none, no spread can be computed.
     noise.iter_mut().step_by(3).for_each(|log| *log += 1e-3);
     let found = tuned(&truth, &Options::default(), &noise).outcome("p99.9");
     let answers: Vec<Answer> = found.settings.iter().map(|s| s.answer).collect();
@@ -134,7 +134,7 @@ fn the_time_is_kept_and_what_it_leaves_open_is_said() {
     assert!(!open.is_empty() && open.iter().all(|s| s.more_time > Some(hours(0))), "{open:?}");
 }
 
-/// A machine that a script answers for.
+/// A machine with scripted answers.
 struct Scripted<F>(F, u64);
 
 impl<F: FnMut(&Request, u64) -> Option<f64>> Machine for Scripted<F> {
@@ -167,7 +167,7 @@ fn scripted(options: Options, answers: impl FnMut(&Request, u64) -> Option<f64>)
 fn a_group_in_which_the_machine_changed_is_measured_anew() {
     let mut random = Random::seeded(2);
     let mut noise = move || 1_000.0 * (0.1 * random.unit()).exp();
-    // For a while everything takes ten times as long: it begins between two controls.
+    // Temporarily everything takes ten times as long, beginning between two controls.
     let mut seen = 0;
     let options = Options { smallest: 1.03, margin: 1.02, ..Options::default() };
     let found = scripted(options, |request, _| {
@@ -195,7 +195,7 @@ fn blocks_that_fail_are_tried_again_and_end_it_where_they_are_many() {
     assert_eq!(nothing.next(), Step::Done(TuningEnd::Complete));
 }
 
-/// Killed after any block, a tuning goes on as if it had not been.
+/// A tuning killed after any block continues as if it had not been.
 #[test]
 fn blocks_recorded_again_give_the_same_tuning() {
     let truth = Truth { effects: vec![0.5, 1.0, 1.3], ..Truth::default() };
@@ -264,7 +264,7 @@ fn answers_are_as_often_wrong_as_is_allowed_and_true_effects_are_found() {
     for mut scenario in all(8).into_iter().take(3) {
         scenario.truth.effects.iter_mut().for_each(|effect| *effect = effect.powi(3));
         let counted = simulate(&scenario, &noise, &options, 60);
-        // 5 % of 60 are 3; more than 8 come by chance in one of 100 such tests.
+        // 5 % of 60 are 3; more than 8 occur by chance in 1 % of such tests.
         assert!(counted.falsely_better <= 8 && counted.harmful <= 4, "{counted:?}");
         assert!(counted.found * 10 >= counted.to_find * 9, "{} {counted:?}", scenario.name);
         assert!(counted.hours[0] <= counted.hours[1], "{counted:?}");

@@ -15,17 +15,17 @@ use punctual_core::event::Recorded;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Nanos};
 
-/// A phase may last so many times longer than asked because punctual itself did not run, and
-/// [`HELD`] longer: its buffers hold what is measured meanwhile.
+/// The ratio to its requested length beyond which a phase is too long, if the excess is also
+/// [`HELD`] or more: the buffers cover shorter delays of punctual itself.
 const LONGER: f64 = 1.1;
 const HELD: Nanos = Nanos::SECOND;
-/// A load that failed counts as there when it was alive for this share of its time.
+/// The minimum share of its time that a failed load must have lived to count as present.
 const ALIVE: f64 = 0.9;
-/// A load works if at least this share of the polls found it running.
+/// The minimum share of polls that must have found a load running.
 const WORKING: f64 = 0.5;
-/// A clock of this resolution or finer can be used: coarser is the kernel's tick.
+/// The coarsest usable resolution of a clock: coarser is the kernel's tick.
 const FINE: Nanos = Nanos(1_000);
-/// A timer may have this many samples less than were due: its first ones, before its thread was let
+/// The maximum number of due samples that a timer may lack: its first ones, before its thread was
 /// on its CPU.
 const FIRST: u64 = 2;
 
@@ -44,7 +44,7 @@ fn unknown(why: impl Into<String>) -> Judgement {
 fn not_recorded(why: impl Into<String>) -> Judgement {
     (ProofOutcome::NotRecorded, why.into())
 }
-/// What a plain user may lack: it fails where something is required of the figures.
+/// A property that an unprivileged user may lack: it fails if the figures have requirements.
 fn lacks(insists: bool, why: impl Into<String>) -> Judgement {
     (if insists { ProofOutcome::Fails } else { ProofOutcome::Waived }, why.into())
 }
@@ -53,7 +53,7 @@ fn proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Judgement
     Proof { proof, subject: subject.into(), outcome, why }
 }
 
-/// Those about the run as a whole.
+/// The proofs about the run as a whole.
 pub fn of_run(manifest: &Manifest, recorded: Option<&Recorded>) -> Vec<Proof> {
     let request = manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
     let kernel = request.map(|request| proof(ProofWord::Kernel, RUN, kernel(request)));
@@ -85,7 +85,7 @@ fn recorder(recorded: &Recorded) -> Judgement {
     }
 }
 
-/// Those about a phase, its loads and its series; of a run in parts each is that of the gravest.
+/// The proofs about a phase, its loads and its series; for a run in parts each is the gravest.
 pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     let evidence = &phase.meta.evidence;
     let mut all = of_part(manifest, phase, evidence);
@@ -105,7 +105,7 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     all
 }
 
-/// While punctual does not run, nothing ends a phase and its buffers are not emptied.
+/// While punctual does not run, it neither ends a phase nor drains the buffers.
 fn controller(own: &ControllerEvidence, phase: &PhaseView) -> Judgement {
     let did_not_run = format!("punctual itself did not run for {}", own.delayed.readable());
     let excess = own.asked.map_or(Nanos::ZERO, |asked| own.lasted - asked);
@@ -144,7 +144,6 @@ fn keep_gravest(all: &mut Vec<Proof>, more: Vec<Proof>) {
     }
 }
 
-/// By the evidence of one part.
 fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<Evidence>) -> Vec<Proof> {
     let name = phase.meta.name.as_str();
     let full = |of: &str| format!("{name}/{of}");
@@ -214,13 +213,13 @@ fn thread_of<'a>(evidence: &'a Evidence, series: &str) -> Option<&'a ThreadEvide
     evidence.threads.iter().find(|thread| thread.series.iter().any(|name| name == series))
 }
 
-/// Whether the system cannot measure this series, so that there is nothing to prove.
+/// Whether the system cannot measure this series, which leaves nothing to prove.
 fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
     let mut absent = phase.meta.measures.iter().flat_map(|measure| &measure.notes.absent);
     view.state.data.count() == 0 && absent.any(|absent| absent.series == view.meta.name)
 }
 
-/// The thread is the program's: nothing was requested of it.
+/// The thread is the program's: no properties were requested.
 fn own(what: &str) -> Judgement {
     holds(format!("the program's own: {what}"))
 }
@@ -255,7 +254,7 @@ fn affinity(thread: Option<&ThreadEvidence>) -> Judgement {
     }
 }
 
-/// What was read again and again while a thread measured, and by itself at its end.
+/// The readings while a thread measured, and its own at the end.
 fn read_back(read: &ReadBack, ran: &str) -> Judgement {
     let request = &read.asked;
     if let Some(other) = &read.other {
@@ -324,10 +323,10 @@ fn samples(
         return unknown("the run ended before its first sample");
     }
     let outcome = manifest.ending.as_ref().map(|ending| &ending.outcome);
-    // A stop that was asked for is no fault of the measurement.
+    // A requested stop is not a fault of the measurement.
     let is_stopped = matches!(outcome, Some(Outcome::StoppedAbove { .. }));
     match thread.due {
-        // A load that was to end the run has ended it: that was its length.
+        // The load that was to end the run did so at its planned length.
         _ if matches!(outcome, Some(Outcome::StoppedByLoad { .. })) => {
             return holds(format!("{count} samples until the load ended"));
         }
@@ -399,7 +398,7 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
     if let Some(view) = phase.series.iter().find(|view| too_long(view)) {
         return fails(format!("latencies of {} are implausibly long", view.meta.name));
     }
-    // Of a clock that can be set this is seen above; a step back between two polls shows here.
+    // For a settable clock this is detected above; a step back between two polls shows here.
     let early =
         |view: &SeriesView| view.state.data.exact.below > 0 && view.meta.clock != Clock::Monotonic;
     if let Some(view) = phase.series.iter().find(|view| early(view)) {
@@ -469,7 +468,7 @@ fn load(load: &LoadEvidence) -> Judgement {
             load.idle_looks, load.looks
         ));
     }
-    // The CPUs were busy, although not with this load: two such runs are not to be compared.
+    // The CPUs were busy, but not with this load: two such runs must not be compared.
     if most(load.starved_looks + load.idle_looks) && !load.may_rest {
         return (
             ProofOutcome::Waived,
@@ -490,7 +489,7 @@ fn load(load: &LoadEvidence) -> Judgement {
             progress.cpu_time.readable(),
             progress.switches
         )),
-        // So short a program that none of its lives was seen.
+        // The program was too short for any poll to find it alive.
         _ if load.looks == 0 && load.ended.is_some() => {
             holds(format!("running for {share:.0} % of its time"))
         }
@@ -501,7 +500,7 @@ fn load(load: &LoadEvidence) -> Judgement {
     }
 }
 
-/// When a load was stopped; `None` where it never was.
+/// The times at which a load was stopped; `None` if it never was.
 pub(crate) fn when_stopped(load: &LoadEvidence) -> Option<String> {
     let seconds = |at: Nanos| format!("{:.1} s", at.ns() as f64 / 1e9);
     let spans = load.stopped.iter();
@@ -526,7 +525,7 @@ fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {
     }
 }
 
-/// Nothing where it cannot be known or did not happen: a run is not judged by it, a comparison is.
+/// None if unknown or not throttled: a run is not judged by it, a comparison is.
 fn throttled(throttled: &Fact<Vec<String>>) -> Option<Judgement> {
     let what = throttled.known()?.first()?;
     Some((ProofOutcome::Waived, what.clone()))

@@ -12,7 +12,7 @@ use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 
-/// A run of which everything is proved, of one series, with a requirement that its samples fulfil.
+/// A fully proved run with one series, and a requirement that its samples meet.
 struct Case {
     manifest: Manifest,
     evidence: Fact<Evidence>,
@@ -129,7 +129,7 @@ impl Case {
         }];
         summarized(&self.manifest, &views, &[], &[], self.recorded.as_ref())
     }
-    /// Of the requirement, of the run, of all proofs.
+    /// The words of the requirement, of the run, and of all proofs.
     fn words(&self) -> (VerdictWord, Option<VerdictWord>, ValidityWord) {
         let summary = self.summary();
         let of_requirement = summary.phases[0].series[0].requirements[0].verdict;
@@ -139,7 +139,7 @@ impl Case {
 
 use VerdictWord::{Invalid, Met, NotMet, Undecided};
 
-/// Two parts of a run, the first with 400 samples, the second with the other 600 of them.
+/// Two parts of a run, the first with 400 samples, the second with the other 600.
 fn in_parts(first: Fact<Evidence>, change: impl FnOnce(&mut Evidence)) -> Case {
     let later = Case::but(|evidence| {
         evidence.threads[0].due = Some(600);
@@ -149,7 +149,7 @@ fn in_parts(first: Fact<Evidence>, change: impl FnOnce(&mut Evidence)) -> Case {
     Case { evidence, ..later }
 }
 
-/// One part is not better than the other, and one that was cut off is unknown for itself alone.
+/// One part does not improve the other, and one that was cut off is unknown only for itself.
 #[test]
 fn the_gravest_of_all_parts_counts() {
     let first = || {
@@ -299,7 +299,7 @@ fn a_short_stop_of_a_load_is_said_and_one_that_never_stopped_is_not() {
     assert!(has(&case, "load-stopped") && !has(&proved(), "load-stopped"));
 }
 
-/// A run of 5 s takes 152 s because a task of a higher priority keeps punctual from running.
+/// A run of 5 s takes 152 s, as a task of a higher priority keeps punctual from running.
 #[test]
 fn where_punctual_itself_did_not_run_nothing_is_met_and_what_is_not_met_stays() {
     let seconds = Nanos::from_secs;
@@ -325,7 +325,7 @@ fn where_punctual_itself_did_not_run_nothing_is_met_and_what_is_not_met_stays() 
     let mut short = own(Some(1), 1, 0);
     (short.lasted, short.delayed) = (Nanos::from_millis(1_203), Nanos::from_millis(214));
     assert_eq!(Case::with_controller(short).words().0, Met);
-    // The phase lasted longer for another reason; or all rounds came in time.
+    // The phase lasted longer for another reason, or all rounds were on time.
     for quiet in [own(Some(5), 20, 0), own(Some(5), 6, 0), own(Some(5), 5, 0)] {
         let case = Case::with_controller(quiet);
         assert!(case.words().0 == Met && !has(&case, "controller-delayed"));
@@ -450,14 +450,14 @@ fn a_program_is_measured_to_its_end_or_decides_nothing() {
     worse.meta.requirements = vec!["max < 1us".into()];
     assert_eq!(worse.words().0, NotMet, "what was seen stays");
     assert_eq!(of(|program| program.reached_end = false).words(), open);
-    // Of CPUs no thread is asked anything.
+    // CPUs are not asked for properties of threads.
     let mut entries = of(|_| {});
     entries.meta.workload = ENTRIES_WORKLOAD.into();
     assert_eq!(entries.words(), (Met, Some(Met), ValidityWord::Valid));
     let mut cut = of(|entries| entries.reached_end = false);
     cut.meta.workload = ENTRIES_WORKLOAD.into();
     assert_eq!(cut.words(), open);
-    // One of which nothing was seen: there is a series of another.
+    // A program without a series: the only series belongs to another one.
     let nothing = of(|program| program.series.clear());
     assert_eq!(nothing.words().1, Some(Invalid));
 }
@@ -515,7 +515,7 @@ fn what_is_not_proved_keeps_series_from_being_compared_and_intervals_from_being_
     }
     let gated = |proof| of(proof, RUN, Fails).gate_recording(Met).verdict;
     assert_eq!(gated(ProofWord::Clock), Invalid);
-    // Each limit on intervals says itself what is missing of its events.
+    // Each limit on intervals reports its missing events itself.
     assert_eq!([ProofWord::Recorder, ProofWord::Samples].map(gated), [Met, Met]);
 }
 
@@ -540,7 +540,7 @@ fn latencies_that_no_clock_can_show_make_the_run_invalid() {
     };
     assert_eq!(early(Clock::Realtime, 1), ValidityWord::Invalid);
     assert_eq!(early(Clock::Realtime, 0), ValidityWord::Valid);
-    // Of a clock that nobody can set an early sample is none of its faults.
+    // With a clock that cannot be set, an early sample is not a fault of the clock.
     assert_eq!(early(Clock::Monotonic, 1), ValidityWord::Valid);
 }
 

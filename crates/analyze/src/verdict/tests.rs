@@ -97,13 +97,13 @@ fn what_ends_a_run_decides_with_its_sample() {
     assert_eq!((done.word, done.exit()), (None, Exit::Done));
 }
 
-/// The field case `one-series-not-met`: a state file is cut off later.
+/// The field case `one-series-not-met`: a state file is truncated later.
 #[test]
 fn damage_that_is_found_later_changes_only_what_was_met() {
     let damaged = |requirement: &str| {
         let stored = judge(&completed(), &phase(), requirement, &[]);
         let later = Manifest { verdict: Some(stored.clone()), ..completed() };
-        // Its series cannot be read any more.
+        // Its series is no longer readable.
         let gone = judge_asked(&later, &phase(), &[], &["0002.state.json: cut off"]);
         (stored.word, gone)
     };

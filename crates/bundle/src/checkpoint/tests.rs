@@ -1,11 +1,10 @@
-//! What is saved comes back, and nothing that a writer's death or a hostile hand leaves is
-//! believed.
+//! Saved states can be read back, and leftovers of a killed writer or hostile changes are rejected.
 
 use super::*;
 use proptest::prelude::*;
 use punctual_core::SeriesShape;
 
-/// The JSON of a state, which holds all of it: to compare by.
+/// The whole state as JSON, for comparison.
 fn json(state: &State) -> String {
     let mut text = Vec::new();
     state.write(&mut text).unwrap();
@@ -54,14 +53,14 @@ fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {
     prop_oneof![Just(Fact::NotAsked), known, "\\PC{0,20}".prop_map(Fact::Unavailable)]
 }
 
-/// What pwrite(2) does to a file.
+/// The effect of pwrite(2) on a file.
 fn write_at(file: &mut Vec<u8>, place: u64, bytes: &[u8]) {
     let (start, end) = (place as usize, place as usize + bytes.len());
     file.resize(file.len().max(end), 0);
     file[start..end].copy_from_slice(bytes);
 }
 
-/// A frame that its checksum fits.
+/// A frame with a matching checksum.
 fn sealed(payload: &[u8]) -> Vec<u8> {
     let length = payload.len() as u32;
     let mut frame = [MAGIC.as_slice(), &[0; 8], &length.to_le_bytes(), &[0; 4], payload].concat();
@@ -75,8 +74,7 @@ fn slots_neither_overlap_nor_leave_gaps() {
     for size in 0..SIZES {
         assert_eq!(pair_place(size) + 2 * capacity(size), pair_place(size + 1));
     }
-    // The largest state that `check` lets through: every bin of the exact histogram with a count of
-    // its own.
+    // The largest state that `check` accepts: every bin of the exact histogram has its own count.
     assert!(MAX_BINS as u64 * 6 < capacity(SIZES - 1), "counts of at most 2^35 in 16 Mi bins");
 }
 
@@ -85,7 +83,7 @@ fn frames_that_grow_move_on_and_the_newest_is_read() {
     let (mut slots, mut file, mut frame) = (Slots::default(), Vec::new(), Vec::new());
     let mut latencies = Vec::new();
     for step in 0..12i64 {
-        // Every step fills 900 more buckets: to 27 kB.
+        // Every step fills another 900 buckets: up to 27 kB.
         latencies.extend((0..900).map(|k| k * 1_000 + step * 3_000_000));
         let state = state_of(&latencies, Fact::NotAsked);
         let place = slots.next(&state, &mut frame);
@@ -143,7 +141,7 @@ proptest! {
         prop_assert_eq!(&back.data.whole, &state.data.whole);
     }
 
-    /// Whatever part of the last frame reached the file, the state before it or its own is read.
+    /// For any part of the last frame that reached the file, the previous state or its own is read.
     #[test]
     fn dying_in_a_write_costs_that_write_alone(
         lengths in proptest::collection::vec(0usize..60, 1..6),
@@ -188,7 +186,7 @@ proptest! {
         }
     }
 
-    /// Changes of single bytes behind a checksum that fits: the way deep into the decoder.
+    /// Changes single bytes behind a matching checksum, to get deep into the decoder.
     #[test]
     fn no_change_panics(
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4),

@@ -1,10 +1,10 @@
-//! Questions about the figures of an import, as they are asked of a run.
+//! Questions about the figures of an import, as for a run.
 
 use super::recorded::{Recorded, Thread};
 use crate::meta::DEADLINE;
 use punctual_core::{Finding, Metric, Nanos, Requirement, SeriesRequirement, Severity};
 
-/// What is asked of all threads of an import.
+/// The questions to all threads of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// Only the thread of this name.
@@ -15,8 +15,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Leaves the threads that are asked for, counts their samples beyond the deadline, and refuses
-    /// what such a file does not state.
+    /// Restricts the import to the requested threads, counts their samples beyond the deadline, and
+    /// rejects questions that such a file cannot answer.
     pub(super) fn apply(&self, recorded: &mut Recorded) -> Result<(), String> {
         if let Some(name) = &self.thread {
             let names: Vec<String> = recorded.threads.iter().map(Thread::name).collect();
@@ -58,7 +58,7 @@ fn count(deadline: Nanos, recorded: &mut Recorded) -> Result<(), String> {
     Ok(())
 }
 
-/// Why such a file never decides a requirement.
+/// Why such a file can never decide a requirement.
 fn unanswerable(asked: &SeriesRequirement, recorded: &Recorded) -> Option<String> {
     let SeriesRequirement { kind, requirement: Requirement { metric, .. }, .. } = asked;
     if let Some(kind) = kind {

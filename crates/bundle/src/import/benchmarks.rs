@@ -1,6 +1,6 @@
-//! What schbench and sysjitter print: percentiles of latencies, and of gaps of a busy loop. Both
-//! state a latency that a share of the samples does not exceed; between two of these nothing is
-//! known, so every sample counts as the longest that it can be.
+//! The output of schbench and sysjitter: percentiles of latencies, and of gaps of a busy loop. The
+//! distribution between two percentiles is unknown, so every sample counts as the longest that it
+//! can be.
 
 use super::numbers::{decimal, number};
 use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bounded};
@@ -8,7 +8,7 @@ use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 
-/// The most bins between the percentiles that are stated.
+/// The maximum number of bins between the stated percentiles.
 const MAX_PERCENTILES: usize = 32;
 
 pub fn recognize(text: &str) -> Option<Tool> {
@@ -35,7 +35,7 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     Ok(into)
 }
 
-/// schbench prints its figures every ten seconds, of the time so far: the last ones hold.
+/// schbench prints cumulative figures every ten seconds: the last ones count.
 fn schbench(text: &str) -> Result<Recorded, Malformed> {
     let mut into = Recorded::of(Tool::Schbench, "schbench");
     let mut thread: Option<(Thread, u64)> = None;
@@ -45,7 +45,7 @@ fn schbench(text: &str) -> Result<Recorded, Malformed> {
         lines = at;
         if let Some((name, rest)) = line.split_once(" percentiles (") {
             thread = None;
-            // Requests per second are no latency.
+            // Requests per second are not a latency.
             let Some((_, rest)) = rest.split_once("usec) runtime ") else { continue };
             let mut words = rest.split(['(', ' ']).filter(|word| !word.is_empty());
             let seconds = number(words.next().unwrap_or_default(), at)?;
@@ -80,8 +80,8 @@ fn schbench(text: &str) -> Result<Recorded, Malformed> {
     Ok(into)
 }
 
-/// The samples up to this rank are at most this long, and those beyond the rank before no longer
-/// than that.
+/// Adds the samples up to this rank, which are at most this long; those of the previous rank are
+/// already in.
 fn add(thread: &mut Thread, at: usize, value: u64, rank: u64) -> Result<(), Malformed> {
     let counted: u64 = thread.beyond.iter().map(|(_, n)| n).sum();
     let count = rank.saturating_sub(counted);
@@ -98,13 +98,13 @@ fn add(thread: &mut Thread, at: usize, value: u64, rank: u64) -> Result<(), Malf
     Ok(())
 }
 
-/// The samples beyond the last percentile count as the longest one.
+/// The samples beyond the last percentile count as the maximum.
 fn finish(thread: &mut Thread, at: usize, samples: u64) -> Result<Thread, Malformed> {
     let (min, max) = (thread.min, thread.max);
     if min > max {
         return Err(Malformed::at(at, format!("the smallest, {min}, is more than the largest")));
     }
-    // Its bins of percentiles are coarser than the two.
+    // Its percentile bins are coarser than the minimum and maximum.
     let clamp = |(value, n): (u64, u64)| (value.clamp(min, max), n);
     for (value, n) in std::mem::take(&mut thread.beyond).into_iter().map(clamp) {
         let before: u64 = thread.beyond.iter().map(|(_, n)| n).sum();
@@ -126,7 +126,7 @@ const PERCENTILES: [(&str, u64); 6] = [
     ("int_99999(ns)", 99_999),
 ];
 
-/// sysjitter: a row a figure, a column a core.
+/// sysjitter: a row per figure, a column per core.
 fn sysjitter(text: &str) -> Result<Recorded, Malformed> {
     let mut into = Recorded::of(Tool::Sysjitter, "sysjitter");
     into.unit = Nanos(1);
@@ -169,7 +169,7 @@ fn sysjitter(text: &str) -> Result<Recorded, Malformed> {
             ..Thread::default()
         };
         for (name, share) in PERCENTILES {
-            // sysjitter takes the sorted gap of this index.
+            // sysjitter takes the sorted gap at this index.
             let index = (u128::from(samples) * u128::from(share) / 100_000) as u64;
             if of(name).is_some() {
                 add(&mut thread, *at, figure(name, core)?, (index + 1).min(samples))?;

@@ -1,10 +1,10 @@
 //! Reads a tool's command line for its threads. The line is the arguments joined by spaces, without
-//! any quoting.
+//! quoting.
 
 use super::tool::Tool;
 use punctual_core::Clock;
 
-/// What was found; `None` where the option is not there.
+/// The options found; `None` for missing ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// `-p`, `--priority`, `--prio`; oslat's `-f`, `--rtprio`.
@@ -26,10 +26,9 @@ pub struct Options {
 struct Syntax {
     /// Short options that take an argument, in the same word or the next.
     with_argument: &'static str,
-    /// Short options whose argument is optional and may, against getopt's custom, be the next word
-    /// too.
+    /// Short options whose optional argument may, unlike with getopt, also be the next word.
     with_optional: &'static str,
-    /// Short options and what is kept of them.
+    /// The short options of interest, with their long names.
     kept: &'static [(char, &'static str)],
 }
 
@@ -65,14 +64,13 @@ impl Tool {
     }
 }
 
-/// The program's name, without its directory; empty where there is none.
+/// The program's name without directory; empty without one.
 pub fn program(cmdline: &str) -> &str {
     let first = cmdline.split_ascii_whitespace().next().unwrap_or("");
     first.rsplit('/').next().unwrap_or("")
 }
 
-/// Reads the options that matter; what is not understood is passed over, as it is of no consequence
-/// here.
+/// Reads the options of interest and skips all others.
 pub fn read(tool: Tool, cmdline: &str) -> Options {
     let syntax = tool.syntax();
     let mut options = Options::default();
@@ -99,7 +97,7 @@ pub fn read(tool: Tool, cmdline: &str) -> Options {
     options
 }
 
-/// One name for the spellings of the tools; empty for what does not matter.
+/// A single name for the spellings of the tools; empty for other options.
 fn long_name(name: &str) -> &'static str {
     match name {
         "priority" | "prio" | "rtprio" => "priority",
@@ -112,7 +110,7 @@ fn long_name(name: &str) -> &'static str {
     }
 }
 
-/// The option of a cluster (`-mSp95`) that takes an argument, and what of the argument is in the
+/// The option of a cluster (`-mSp95`) that takes an argument, with the part of the argument in the
 /// cluster.
 fn last_of<'a>(syntax: &Syntax, cluster: &'a str) -> Option<(char, &'a str)> {
     let takes = |c: char| syntax.with_argument.contains(c) || syntax.with_optional.contains(c);
@@ -133,7 +131,7 @@ impl Options {
                 }
             }
             "histogram" => self.range = value.parse().ok(),
-            // 0 switches it off.
+            // 0 disables it.
             "breaktrace" => self.breaktrace = value.parse().ok().filter(|limit| *limit > 0),
             "bucket-width" => {
                 self.width = value.parse().ok().filter(|width| (1..=1_000_000_000).contains(width))

@@ -1,5 +1,5 @@
-//! What hwlatdetect prints: its parameters, the windows in which the kernel's hwlat tracer found a
-//! gap above the threshold, and the largest.
+//! The output of hwlatdetect: its parameters, the windows in which the kernel's hwlat tracer found
+//! a gap above the threshold, and the largest gap.
 
 use super::numbers::{number, second_run};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
@@ -8,20 +8,20 @@ use punctual_core::notes::{Cell, Column, Figure, Table};
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// Windows that are listed one by one; all of them are in the figures.
+/// The maximum number of windows listed; all are in the figures.
 const MAX_LISTED: usize = 1_000;
 
 /// The tracer's two figures of a window: the longest gap within a pair of clock reads, and between
 /// two pairs.
 const PARTS: [&str; 2] = ["inner", "outer"];
 
-/// Whether the text is hwlatdetect's, or its report (`--report`).
+/// Whether the text is from hwlatdetect, or its report (`--report`).
 pub fn recognize(text: &str) -> bool {
     let own = |line: &str| line.starts_with("hwlatdetect:") || named_sample(line).is_some();
     text.lines().any(|line| own(line.trim()))
 }
 
-/// A window: inner and outer gap in µs, when, and on which CPU.
+/// A window: inner and outer gap in µs, time and CPU.
 struct Window<'t> {
     gaps: [u64; 2],
     time: &'t str,
@@ -42,8 +42,8 @@ fn named_sample(line: &str) -> Option<Window<'_>> {
     Some(Window { gaps, time, cpu })
 }
 
-/// `1408928107.0286324723 18 17`, with tabs: what the kernel's file held before rt-tests 1.4 named
-/// its fields (Documentation/trace/hwlat_detector.rst, before Linux 4.9: debugfs, `sample`).
+/// `1408928107.0286324723 18 17`, with tabs: the format before rt-tests 1.4 named the fields
+/// (Documentation/trace/hwlat_detector.rst, before Linux 4.9: debugfs, `sample`).
 fn bare_sample(line: &str) -> Option<Window<'_>> {
     let mut words = line.split_ascii_whitespace();
     let time = words.next()?;
@@ -54,7 +54,7 @@ fn bare_sample(line: &str) -> Option<Window<'_>> {
     is_one.then_some(Window { gaps, time, cpu: None })
 }
 
-/// What the gaps of a line of the hwlat tracer's own table follow (kernel/trace/trace_output.c).
+/// The text before the gaps in the hwlat tracer's own table (kernel/trace/trace_output.c).
 pub const TRACER: &str = "inner/outer(us):";
 
 /// `… [001] d...  123.4: #1     inner/outer(us):   12/14    ts:1499801089.066141940 count:3`.
@@ -82,7 +82,7 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
                 listed.push(row(&window));
             }
             for (values, gap) in values.iter_mut().zip(window.gaps) {
-                // 0: the other of the two was above the threshold.
+                // 0: only the other one was above the threshold.
                 if recorded::bounded(gap, MAX_LATENCY, "the gap", lines)? > 0 {
                     values.push(gap);
                 }
@@ -185,8 +185,8 @@ impl Smis {
     }
 }
 
-/// The part of the time in which gaps were looked for: the sample width of each window, of the
-/// tracer on one CPU after the other.
+/// The part of the time searched for gaps: the sample width of each window, on one CPU after the
+/// other.
 fn watched(of: &Recorded) -> Option<Finding> {
     let us = |name: &str| of.details.get(name)?.strip_suffix("us")?.parse::<u64>().ok();
     let (width, window) = (us("sample_width")?, us("sample_window")?);
@@ -238,7 +238,7 @@ fn gaps_table(rows: Vec<Vec<Cell>>, all: u64) -> Table {
     Table { name: "gaps".into(), title, columns, rows }
 }
 
-/// Samples that the text states and does not hold.
+/// Samples that the text states but does not contain.
 fn elsewhere(line: usize, stated: u64, windows: u64, report: Option<&str>) -> Malformed {
     let place = match report {
         Some(file) => format!("import the report {file:?}, which has all"),

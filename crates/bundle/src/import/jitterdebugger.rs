@@ -1,9 +1,9 @@
-//! What jitterdebugger leaves: `results.json` with a histogram of each thread, and `samples.raw`
-//! with every sample (jitterdebugger.c, dump_stats and store_file). Its status lines are read with
-//! those of cyclictest, whose latencies it measures.
+//! The files of jitterdebugger: `results.json` with a histogram per thread, and `samples.raw` with
+//! every sample (jitterdebugger.c, dump_stats and store_file). Its status lines are read with those
+//! of cyclictest, whose latencies it measures.
 //!
-//! Both files number threads, not CPUs: a thread's CPU is known where no affinity was chosen and no
-//! CPU is offline, and that is not recorded. It is left out.
+//! Both files number threads, not CPUs. A thread's CPU is known only without a chosen affinity and
+//! without offline CPUs, which is not recorded; it is omitted.
 
 use super::json::{self, Bins};
 use super::numbers::second_run;
@@ -29,7 +29,7 @@ struct CpuDocument {
     count: u64,
     min: u64,
     max: u64,
-    /// Without a cycle `-nan`, which becomes `null` before this is read.
+    /// `-nan` without a cycle, replaced by `null` before this is read.
     avg: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ pub fn parse_results(text: &str) -> Result<Recorded, Malformed> {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         into.details.insert(format!("system_{key}"), value);
     }
-    // One slot for each unit below a millisecond.
+    // One bin per unit below a millisecond.
     let range = (1_000_000 / into.unit.ns()) as u64;
     for (key, thread) in document.cpu {
         let wrong = |why: Malformed| {
@@ -57,7 +57,7 @@ pub fn parse_results(text: &str) -> Result<Recorded, Malformed> {
         };
         into.threads.push(thread.read(&key, range).map_err(wrong)?);
     }
-    // Keys are texts: 10 stands before 2.
+    // Keys are texts: "10" sorts before "2".
     into.threads.sort_by_key(|thread| thread.index);
     Ok(into)
 }
@@ -86,8 +86,7 @@ impl CpuDocument {
     }
 }
 
-/// The thread that stores samples ends with the measurement, whatever still waits in its rings
-/// (store_file).
+/// The storing thread ends with the measurement and drops what its rings still hold (store_file).
 fn last_missing() -> Finding {
     let message = "jitterdebugger stores no sample of its last moment: the newest ones are missing";
     Finding::new("last-samples-missing", Severity::Note, "", message)
@@ -95,26 +94,25 @@ fn last_missing() -> Finding {
         .remedy("import results.json where the largest latency matters")
 }
 
-/// It makes SCHED_FIFO threads, and ends where it may not; their priority is not recorded.
+/// jitterdebugger creates SCHED_FIFO threads of unrecorded priority, and fails without permission.
 fn thread(index: usize) -> Thread {
     Thread { index, policy: Some("fifo".into()), ..Thread::default() }
 }
 
-/// A sample: `struct latency_sample`, packed. `timespec` has two fields of 8 bytes on systems of 64
-/// bits, and of 4 on those of 32 with times of that size.
+/// A sample: `struct latency_sample`, packed. `timespec` has two fields of 8 bytes on 64-bit
+/// systems, and of 4 on 32-bit systems with times of that size.
 #[derive(Clone, Copy)]
 struct Sample {
     thread: usize,
-    /// When it woke, on CLOCK_MONOTONIC.
+    /// The wake-up time on CLOCK_MONOTONIC.
     at: u64,
     value: u64,
 }
 
-/// The sizes of a record.
 const SIZES: [usize; 2] = [28, 20];
-/// So many records decide whether a file is one of samples.
+/// The number of records that decide whether a file holds samples.
 const TRIED: usize = 64;
-/// A system that runs for longer does not exist.
+/// The maximum plausible uptime.
 const MAX_SECONDS: u64 = 1 << 32;
 
 impl Sample {
@@ -142,8 +140,8 @@ impl Sample {
     }
 }
 
-/// The size of a record, where the bytes are samples: the first ones all have plausible values, and
-/// each thread's time goes on. A text has none.
+/// The size of a record, if the bytes are samples: the first ones all have plausible values, and
+/// the time of each thread increases. A text has no such size.
 pub fn samples(bytes: &[u8]) -> Option<usize> {
     let is_of = |size: &usize| {
         let first: Vec<&[u8]> = bytes.chunks_exact(*size).take(TRIED).collect();
@@ -154,7 +152,7 @@ pub fn samples(bytes: &[u8]) -> Option<usize> {
         };
         !first.is_empty() && read.is_some_and(|samples| samples.iter().all(goes_on))
     };
-    // The upper bytes of a thread's number are 0, which no text holds.
+    // The upper bytes of a thread's number are 0, which no text contains.
     let binary = bytes.get(..4).is_some_and(|head| head[2..] == [0, 0]);
     SIZES.into_iter().find(|size| binary && is_of(size))
 }

@@ -1,5 +1,5 @@
-//! `--json` of the tools of rt-tests, file_version 1 (src/lib/rt-utils.c, and the `write_stats` of
-//! each).
+//! `--json` of the rt-tests tools, file_version 1 (src/lib/rt-utils.c, and each tool's
+//! `write_stats`).
 
 use super::cmdline::{self, Options};
 use super::numbers::thousandths;
@@ -37,7 +37,7 @@ struct Document {
     thread: Option<Threads>,
 }
 
-/// A thread of any of them: which keys there are depends on the tool.
+/// A thread of any tool: the keys depend on the tool.
 #[derive(Deserialize)]
 struct ThreadDocument {
     #[serde(default)]
@@ -51,7 +51,7 @@ struct ThreadDocument {
     receiver: Option<Receiver>,
 }
 
-/// Without cycles they mean nothing, and can be negative.
+/// Meaningless without cycles, and possibly negative.
 #[derive(Deserialize, Clone, Copy)]
 struct Figures {
     min: Option<i64>,
@@ -66,7 +66,7 @@ struct Sender {
     interval: Option<u64>,
 }
 
-/// The second: the one whose latency it is.
+/// The second of a pair, whose latency it is.
 #[derive(Deserialize)]
 struct Receiver {
     #[serde(flatten)]
@@ -76,7 +76,7 @@ struct Receiver {
     timeoutcount: Option<u64>,
 }
 
-/// The threads by their key, none lost where a key comes twice.
+/// The threads by key, preserving repeated keys.
 struct Threads(Vec<(String, ThreadDocument)>);
 
 impl<'de> Deserialize<'de> for Threads {
@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Threads {
     }
 }
 
-/// A histogram: latencies in thousandths of the unit, ascending, each with its count. Checked entry
+/// A histogram: ascending latencies in thousandths of the unit, each with its count. Checked entry
 /// by entry, so that a hostile file takes little memory.
 #[derive(Default)]
 pub struct Bins(Vec<(u64, u64)>);
@@ -138,7 +138,7 @@ impl<'de> Deserialize<'de> for Bins {
 }
 
 impl Bins {
-    /// Those that are not empty, of latencies in whole units.
+    /// The non-empty bins, with latencies in whole units.
     pub fn whole(self) -> Result<Vec<(u64, u64)>, Malformed> {
         let mut bins = self.0;
         if bins.iter().any(|(latency, _)| latency % 1_000 != 0) {
@@ -151,7 +151,7 @@ impl Bins {
     }
 }
 
-/// Reads a document, with the slips of the tools undone.
+/// Reads a document after repairing known errors of the tools.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     let place = |e: serde_json::Error| {
         let why = match e.to_string().starts_with("trailing characters") {
@@ -169,7 +169,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     }
 }
 
-/// Reads the file. The tool is the one that its command line names, else `from`.
+/// Reads the file. The tool is that of its command line, else `from`.
 pub fn parse(text: &str, from: Option<Tool>) -> Result<Recorded, Malformed> {
     let document: Document = read(text)?;
     if document.file_version != 1 {
@@ -182,15 +182,15 @@ pub fn parse(text: &str, from: Option<Tool>) -> Result<Recorded, Malformed> {
     document.recorded(text, tool)
 }
 
-/// The text with the tools' two slips undone: a command line that is not escaped, and means that
-/// are no number (0/0).
+/// The text with the tools' two errors repaired: an unescaped command line, and means that are not
+/// a number (0/0).
 fn repair(text: &str) -> Option<String> {
     let escaped = escape_cmdline(text);
     let numbers = null_means(escaped.as_deref().unwrap_or(text));
     numbers.or(escaped)
 }
 
-/// The command line runs up to the quote and comma before the next key.
+/// The command line ends at the quote and comma before the next key.
 fn escape_cmdline(text: &str) -> Option<String> {
     const KEY: &str = "\"cmdline:\": \"";
     let start = text.find(KEY)? + KEY.len();
@@ -200,7 +200,7 @@ fn escape_cmdline(text: &str) -> Option<String> {
     Some(format!("{}{escaped}{}", &text[..start - 1], &text[end + 1..]))
 }
 
-/// `"avg": -nan` is what printf(3) makes of 0/0: a thread that had no cycle.
+/// printf(3) prints 0/0 as `"avg": -nan`: a thread without a cycle.
 fn null_means(text: &str) -> Option<String> {
     const KEY: &str = "\"avg\":";
     let mut repaired = String::with_capacity(text.len());
@@ -222,8 +222,7 @@ fn null_means(text: &str) -> Option<String> {
     (repaired != text).then_some(repaired)
 }
 
-/// Where a thread's object begins. Its place is looked for only when something is wrong with it, as
-/// that reads the whole text.
+/// The line where a thread's object begins. Only computed for errors, as it reads the whole text.
 fn line_of(text: &str, key: &str) -> usize {
     let begin = text.find("\"thread\"").unwrap_or(0);
     let at = text[begin..].find(&format!("\"{key}\"")).map_or(begin, |at| begin + at);
@@ -233,7 +232,7 @@ fn line_of(text: &str, key: &str) -> usize {
 impl Document {
     fn tool(&self, from: Option<Tool>) -> Result<Tool, Malformed> {
         let program = cmdline::program(&self.cmdline);
-        // What punctual exports is laid out as cyclictest's, and some rename the program.
+        // Exports of punctual have the layout of cyclictest, and some users rename the program.
         match (Tool::from_name(program), from) {
             (Some(named), Some(from)) if named != from => Err(Malformed::at(
                 1,
@@ -263,7 +262,7 @@ impl Document {
 
     fn recorded(self, text: &str, tool: Tool) -> Result<Recorded, Malformed> {
         let mut options = cmdline::read(tool, &self.cmdline);
-        // cyclictest without -p and --policy makes threads that are not real-time.
+        // Without -p and --policy, cyclictest creates threads that are not real-time.
         if cmdline::program(&self.cmdline) == "cyclictest" && options.policy.is_none() {
             options.priority = options.priority.or(Some(0));
         }
@@ -312,7 +311,7 @@ impl Document {
             Common { version: self.rt_test_version, width, priority }.put(gaps, &mut into)?;
         }
         if tool.breaks() {
-            // The file shows it only in the command line; its exit code is 0 all the same.
+            // The file shows it only in the command line, as the exit code is still 0.
             into.stop_above(options.breaktrace);
         }
         Ok(into)
@@ -361,7 +360,7 @@ impl Figures {
     }
 }
 
-/// Errors name neither the thread nor its line.
+/// Errors here name neither the thread nor its line.
 impl ThreadDocument {
     /// A thread of cyclictest, cyclicdeadline or signaltest.
     fn thread(self, index: usize, options: &Options) -> Result<Thread, Malformed> {
@@ -378,8 +377,7 @@ impl ThreadDocument {
         let beyond = beyond.ok_or_else(|| {
             wrong(format!("{inside} cycles in its histogram, but only {cycles} in all"))
         })?;
-        // Without a histogram option there are no bins at all; with one, what is in none of them
-        // lay beyond.
+        // Without a histogram option there are no bins; with one, cycles in no bin lay beyond.
         let (overflows, undistributed) =
             if inside > 0 || options.range.is_some() { (beyond, 0) } else { (0, beyond) };
         let details = self.node.map(|node| ("numa_node".to_owned(), node.to_string()));
@@ -401,12 +399,12 @@ impl ThreadDocument {
         })
     }
 
-    /// A pair of ptsematest and its like: the latency is the receiver's.
+    /// A pair of ptsematest and similar tools: the latency is the receiver's.
     fn pair(self, index: usize) -> Result<Thread, Malformed> {
         let sender = self.sender.ok_or_else(|| absent("sender"))?;
         let receiver = self.receiver.ok_or_else(|| absent("receiver"))?;
         let cycles = recorded::bounded(sender.samples, MAX_COUNT, "the count of samples", 0)?;
-        // A receiver that never ran keeps a minimum above its maximum.
+        // A receiver that never ran has a minimum above its maximum.
         let figures = receiver.figures;
         let cycles = if figures.min > figures.max { 0 } else { cycles };
         let (min, mean, max) = figures.of(cycles)?;
@@ -427,8 +425,8 @@ impl ThreadDocument {
         })
     }
 
-    /// A thread of oslat. Its minimum and maximum are in the unit of the bins: ns where those are
-    /// no whole µs.
+    /// A thread of oslat. Minimum and maximum are in the unit of the bins: ns if those are not
+    /// whole µs.
     fn gaps(self, options: &Options) -> Result<Stated, Malformed> {
         let fine = options.width.is_some_and(|width| width % 1_000 != 0);
         let count = self.histogram.0.iter().map(|(_, count)| count).sum();

@@ -50,8 +50,8 @@ pub fn common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The text of a line of a live display: what follows the last move of the cursor (`ESC [ 2 A`),
-/// with which it goes back to its first line, without sequences that erase or colour.
+/// The text of a line of a live display: after the last cursor movement (`ESC [ 2 A`) to its first
+/// line, without sequences that erase or colour.
 pub fn without_cursor_moves(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);
@@ -70,9 +70,9 @@ pub fn without_cursor_moves(line: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The figures of a thread in two lines of one text, the later one of the same run only where time
-/// went on: the cycles and the largest did not shrink, and the kernel's id is the same. The
-/// smallest says nothing: cyclicdeadline takes it back.
+/// The figures of a thread in two lines of one text. They are of the same run only if the cycles
+/// and the maximum did not decrease and the kernel's id is the same. The minimum shows nothing, as
+/// cyclicdeadline resets it.
 #[derive(Clone, Copy, Default)]
 pub struct Progress {
     pub tid: Option<i32>,
@@ -81,10 +81,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Refuses a second run: the last one would stand for all.
+    /// Rejects a second run, which would replace the first.
     pub fn follows(&self, before: &Progress, line: usize) -> Result<(), Malformed> {
         let fewer = before.cycles.zip(self.cycles).is_some_and(|(before, now)| now < before);
-        // Before the first cycle neither the largest nor the id mean anything.
+        // Before the first cycle, the maximum and the id are meaningless.
         let measured = before.cycles.is_none_or(|cycles| cycles > 0);
         let tasks = before.tid.zip(self.tid).filter(|_| measured);
         let other_task = tasks.is_some_and(|(before, now)| before != now);
@@ -111,7 +111,7 @@ pub fn decimal(word: &str, line: usize) -> Result<f64, Malformed> {
     })
 }
 
-/// A time in µs with decimals; `None` where it is none, or implausible.
+/// A time in µs with decimals; `None` if it is not a time or implausible.
 pub fn microseconds(word: &str) -> Option<Nanos> {
     let us = decimal(word, 0).ok().filter(|us| *us <= MAX_LATENCY as f64)?;
     Some(Nanos((us * 1_000.0).round() as i64))

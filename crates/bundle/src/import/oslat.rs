@@ -1,8 +1,8 @@
-//! What oslat counted: gaps of a busy loop, in bins that are named by their upper edge. The last
-//! bin holds all that is longer, too.
+//! The output of oslat: gaps of a busy loop, in bins named by their upper edge. The last bin also
+//! holds all longer gaps.
 //!
-//! Up to rt-tests 2.4 its minimum and maximum are upper edges like the names of the bins; later
-//! they are cut down to whole units (src/oslat/oslat.c of both). The figures kept are lower edges,
+//! Up to rt-tests 2.4, its minimum and maximum are upper edges like the names of the bins; later
+//! they are truncated to whole units (src/oslat/oslat.c of both). The figures kept are lower edges,
 //! as everywhere.
 
 use super::numbers::{common_divisor, number, second_run, thousandths};
@@ -11,10 +11,10 @@ use super::{Malformed, Tool};
 use punctual_core::Nanos;
 use punctual_core::cpuset::MAX_CPUS;
 
-/// A thread as oslat states it, times in ns.
+/// A thread as stated by oslat, times in ns.
 #[derive(Debug, Default, Clone)]
 pub struct Stated {
-    /// Where it spun; none where the file does not state it.
+    /// The CPU; none if the file does not state it.
     pub cpu: Option<u32>,
     /// Upper edges and counts, ascending.
     pub bins: Vec<(u64, u64)>,
@@ -23,7 +23,7 @@ pub struct Stated {
     pub max: u64,
 }
 
-/// What all threads have in common.
+/// The properties that all threads share.
 #[derive(Debug, Default)]
 pub struct Common {
     /// The version of rt-tests: `2.40`.
@@ -39,7 +39,7 @@ impl Common {
     fn rounds_up(&self, stated: &Stated) -> bool {
         match self.version.trim().parse::<f64>() {
             Ok(version) => version < 2.45,
-            // Then the first bin that is not empty has the minimum's name.
+            // Then the first non-empty bin has the minimum's name.
             Err(_) => stated
                 .bins
                 .iter()
@@ -48,7 +48,7 @@ impl Common {
         }
     }
 
-    /// Puts the threads into what was recorded.
+    /// Adds the threads to the recording.
     pub fn put(&self, threads: Vec<Stated>, into: &mut Recorded) -> Result<(), Malformed> {
         // Whole microseconds are kept as such.
         let unit = if self.width.is_multiple_of(1_000) { 1_000 } else { 1 };
@@ -72,7 +72,7 @@ impl Common {
             ));
         }
         let range = bins.last().map(|(lower, _)| lower * unit / self.width);
-        // What is longer than the last bin's upper edge is in it all the same.
+        // Gaps longer than the last bin's upper edge are counted in it.
         let beyond = stated.bins.last().filter(|(edge, _)| max >= *edge).and_then(|_| bins.pop());
         bins.retain(|(_, count)| *count > 0);
         Ok(Thread {
@@ -83,7 +83,7 @@ impl Common {
             range: range.map(|range| if beyond.is_some() { range.max(1) } else { range + 1 }),
             overflows: beyond.map_or(0, |(_, count)| count),
             min: stated.min.saturating_sub(up) / unit,
-            // The mean is one of upper edges.
+            // The stated mean is that of upper edges.
             mean: (stated.mean - self.width as f64).max(0.0) / unit as f64,
             max: max / unit,
             ..Thread::default()

@@ -14,27 +14,27 @@ use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// Lines at the beginning of a trace that decide whether it is such a table.
+/// The number of lines at the beginning of a trace that decide whether it is such a table.
 const LOOKED_AT: usize = 200;
-/// The frequencies that a kernel's tick can have.
+/// The possible tick frequencies of a kernel.
 const TICKS: [u64; 4] = [100, 250, 300, 1000];
 
-/// Noise of a CPU, in µs, and how many interferences there were.
+/// Noise of a CPU in µs, and the number of interferences.
 #[derive(Clone, Copy, Default)]
 pub struct Row {
     pub periods: u64,
     runtime: u64,
     noise: u64,
-    /// The largest noise of a period, and of one interference.
+    /// The largest noise of a period and of a single interference.
     pub max_noise: u64,
     max_single: u64,
-    /// Of hardware, NMIs, interrupts, softirqs and threads; `rtla hwnoise` has the first two.
+    /// By hardware, NMIs, interrupts, softirqs and threads; `rtla hwnoise` has the first two.
     counts: [Option<u64>; 5],
 }
 
 impl Row {
-    /// What follows CPU and periods in a row of rtla: runtime, noise, share, the two largest, and
-    /// counts.
+    /// Reads the columns after CPU and periods in a row of rtla: runtime, noise, share, the two
+    /// maxima, and counts.
     pub fn read(rest: &str, at: usize) -> Result<Row, Malformed> {
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let [runtime, noise, share, noises, single, counts @ ..] = words.as_slice() else {
@@ -49,7 +49,7 @@ impl Row {
         Ok(row)
     }
 
-    /// A period as the kernel prints it: it has no largest noise of several periods.
+    /// A period as printed by the kernel: it has no maximum over several periods.
     fn of_period(rest: &str, at: usize) -> Result<Row, Malformed> {
         let mut words: Vec<&str> = rest.split_ascii_whitespace().collect();
         if let Some(noise) = words.get(1).copied() {
@@ -77,8 +77,8 @@ impl Row {
         }
     }
 
-    /// The tick, where every interference is an interrupt or the softirq that it raised, and there
-    /// are as many as ticks. Nothing in the figures proves more.
+    /// The tick, if every interference is an interrupt or the softirq that it raised, and their
+    /// number is that of the ticks. The figures prove no more.
     fn tick(&self, cpu: u32) -> Option<Finding> {
         let [Some(0), Some(0), Some(irqs), Some(softirqs), Some(0)] = self.counts else {
             return None;
@@ -118,8 +118,7 @@ impl Row {
     }
 }
 
-/// Adds noise by CPU: a series of the noise of each period, the table, and what the counts look
-/// like.
+/// Adds noise by CPU: a series of the noise per period, the table, and findings from the counts.
 pub fn put(rows: BTreeMap<u32, Row>, into: &mut Recorded) {
     for (cpu, row) in rows.iter().filter(|(_, row)| row.periods > 0) {
         into.threads.push(Thread {
@@ -169,8 +168,8 @@ enum Line {
     Latency(&'static str, u64),
 }
 
-/// The tool under which the table of a tracer is kept, hwlat's too: the first lines of the text
-/// that are no comment are rows of it.
+/// The tool of a tracer's table, including hwlat's: the first lines of the text that are not
+/// comments are rows of it.
 pub fn recognize(text: &str) -> Option<Tool> {
     let mut tool = None;
     for (at, line) in text.lines().take(LOOKED_AT).enumerate() {
@@ -181,7 +180,7 @@ pub fn recognize(text: &str) -> Option<Tool> {
         let own = match row(line, at) {
             Some(Ok((_, Line::Period(_)))) => Tool::Osnoise,
             Some(Ok((_, Line::Latency(..)))) => Tool::Timerlat,
-            // A line that was cut off by a bound on what was read decides nothing.
+            // A line truncated by the read limit decides nothing.
             Some(Err(_)) => break,
             None if line.contains(hwlatdetect::TRACER) => Tool::Hwlatdetect,
             None if line.ends_with("<stack trace>") => continue,
@@ -194,7 +193,7 @@ pub fn recognize(text: &str) -> Option<Tool> {
     tool
 }
 
-/// CPU and content of a row; `None`: it is another line.
+/// CPU and content of a row; `None` for another line.
 fn row(line: &str, at: usize) -> Option<Result<(u32, Line), Malformed>> {
     let (head, rest) = line.rsplit_once(": ")?;
     let (_, after) = head.rsplit_once('[')?;

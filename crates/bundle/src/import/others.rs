@@ -1,15 +1,15 @@
-//! Output of tools that is not read here: which one it is, and what to do instead.
+//! Output of tools that cannot be imported: recognises it and suggests an alternative.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// Keys beyond these are not looked at.
+/// The maximum number of keys inspected.
 const MOST: usize = 64;
-/// Lines of a text beyond these are not looked at.
+/// The maximum number of lines inspected.
 const MOST_LINES: usize = 2_000;
 
-/// The keys of an object, its values passed over.
+/// The keys of an object; its values are skipped.
 pub struct Keys(Vec<String>);
 
 impl<'de> Deserialize<'de> for Keys {
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
-/// Tools by keys that only their documents have together.
+/// Tools by a combination of keys that only their documents have.
 const KNOWN: &[(&str, &[&str])] = &[
     ("fio", &["fio version", "jobs"]),
     ("hyperfine", &["results"]),
@@ -49,7 +49,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("punctual", &["schema"]),
 ];
 
-/// Text of tools by what a line of it holds, with what to do.
+/// Text of tools by the content of a line, with a suggestion.
 const TEXTS: &[(&str, &[&str], &str)] = &[
     ("perf sched map", &[" secs ", " => "], PERF_DATA),
     ("perf report", &["# Overhead "], PERF_DATA),
@@ -81,7 +81,7 @@ const MEASURE: &str = "`punctual measure` measures latencies, `punctual probe` d
                        functions";
 const NO_LATENCIES: &str = "it holds no latencies: run it as a load, and measure beside it";
 
-/// Why a text is refused, in a sentence that names its format where it is recognised.
+/// Why a text is refused, in a sentence that names its format if recognised.
 pub fn refusal_of_text(text: &str, known: &str) -> String {
     let is = |line: &str, parts: &[&str]| parts.iter().all(|part| line.contains(part));
     let mut lines = text.lines().take(MOST_LINES);
@@ -110,7 +110,7 @@ impl Keys {
         self.0.iter().any(|own| own == key)
     }
 
-    /// Why it is refused, in a sentence that names the tool or, where that is not known, the keys.
+    /// Why it is refused, in a sentence that names the tool or, if unknown, the keys.
     pub fn refusal(&self, known: &str) -> String {
         let tool = KNOWN.iter().find(|(_, keys)| keys.iter().all(|key| self.has(key)));
         let what = match tool {

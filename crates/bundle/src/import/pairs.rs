@@ -1,5 +1,5 @@
-//! What ptsematest, svsematest, pmqtest and sigwaittest print: two lines for each pair of threads,
-//! again and again.
+//! The output of ptsematest, svsematest, pmqtest and sigwaittest: two lines per pair of threads,
+//! repeated.
 //!
 //! ```text
 //! #0: ID27802, P80, CPU0, I500; #1: ID27806, P80, CPU0, Cycles 1734
@@ -12,8 +12,8 @@ use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use std::collections::BTreeMap;
 
-/// What the text looks like: pmqtest's lines have a time-out, those of the other three look the
-/// same.
+/// The tool that a text looks like: pmqtest's lines have a timeout, those of the other three are
+/// indistinguishable.
 pub enum Recognized {
     Pmqtest,
     /// One of ptsematest, svsematest and sigwaittest.
@@ -42,7 +42,7 @@ impl Pair {
         let (sender, receiver) = line.strip_prefix('#')?.split_once(';')?;
         let (number, sender) = sender.split_once(':')?;
         let (_, receiver) = receiver.trim().strip_prefix('#')?.split_once(':')?;
-        // The latency is the receiver's; `any` is the CPU where there is no affinity.
+        // The latency is the receiver's; `any` means no affinity.
         let field = |text: &str, name: &str| {
             text.split(',')
                 .find_map(|part| part.trim().strip_prefix(name).map(|rest| rest.trim().to_owned()))
@@ -81,7 +81,7 @@ fn figures(line: &str) -> Option<(u64, [u64; 3])> {
     Some((sender, [found[0]?, found[1]?, found[2]?]))
 }
 
-/// Reads the text; the last lines of each pair hold.
+/// Reads the text; the last lines of each pair count.
 pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     let mut recorded = Recorded::of(tool, source(tool));
     let mut pairs: BTreeMap<u64, Thread> = BTreeMap::new();
@@ -122,7 +122,7 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     }
     recorded.threads = pairs.into_values().collect();
     for thread in &mut recorded.threads {
-        // `(not yet ready)`: the pair had begun, and there are no figures of it.
+        // `(not yet ready)`: the pair had begun but has no figures.
         if thread.details.remove("figures").is_none() {
             thread.undistributed = 0;
         }
@@ -130,7 +130,7 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     Ok(recorded)
 }
 
-/// What a pair is called.
+/// The name of a pair.
 pub fn name(index: usize) -> String {
     format!("pair {index}")
 }

@@ -1,4 +1,4 @@
-//! What another tool recorded, whatever its format, and how it becomes a series.
+//! The recording of another tool in any format, and its conversion to series.
 
 use super::Malformed;
 use super::tool::Tool;
@@ -8,52 +8,50 @@ use punctual_core::series::record_hdr;
 use punctual_core::{Clock, Finding, Losses, Nanos, Notes, SeriesData, SeriesShape, Severity};
 use std::collections::BTreeMap;
 
-/// The largest latency that is believed, in the tool's unit: 1000 s in µs.
+/// The largest plausible latency, in the tool's unit: 1000 s in µs.
 pub const MAX_LATENCY: u64 = 1_000_000_000;
-/// The largest count that is believed: 30 years at 1 kHz. As many of them as there are bins still
-/// add up in 64 bits.
+/// The largest plausible count: 30 years at 1 kHz. The sum over all bins still fits in 64 bits.
 pub const MAX_COUNT: u64 = 1_000_000_000_000;
-/// The most bins of one thread.
+/// The maximum number of bins per thread.
 pub const BINS: u64 = MAX_BINS as u64;
-/// Bins of all threads together: 512 MiB.
+/// The maximum number of bins of all threads: 512 MiB.
 const MAX_CELLS: usize = 1 << 26;
 
-/// Bins for latencies that are known one by one; those beyond are kept beside them.
+/// Bins for latencies known one by one; longer ones are kept separately.
 const VALUE_BINS: u64 = 100_000;
 
-/// The minimum of a thread whose smallest latency the source does not state.
+/// The minimum of a thread if the source does not state it.
 pub const UNKNOWN_MIN: u64 = u64::MAX;
 
-/// The most latencies that one series is corrected by (coordinated omission).
+/// The maximum number of latencies added to a series as correction for coordinated omission.
 const MAX_CORRECTIONS: u64 = 1 << 20;
 
 /// A whole file.
 #[derive(Debug)]
 pub struct Recorded {
     pub tool: Tool,
-    /// What was read, for a person: `cyclictest --json`.
+    /// The source, for messages: `cyclictest --json`.
     pub source: &'static str,
     /// The unit of all latencies.
     pub unit: Nanos,
-    /// The width of a bin in that unit: the tool does not distinguish latencies that differ by
-    /// less.
+    /// The width of a bin in that unit, which is the tool's resolution.
     pub step: u64,
     pub threads: Vec<Thread>,
-    /// When it began and ended, where the file records it.
+    /// When the run began and ended, if recorded.
     pub times: Option<(jiff::Timestamp, jiff::Timestamp)>,
-    /// What stopped it: the name of the thread, and its latency.
+    /// The thread that ended the run, and its latency.
     pub stopped: Option<(String, Nanos)>,
-    /// The exit code, where it is not 0.
+    /// The exit code, unless 0.
     pub failed: Option<i64>,
     /// The clock of the timers.
     pub clock: Clock,
-    /// How long it ran, where the file states no times.
+    /// The duration, if the file states no times.
     pub duration: Option<Nanos>,
-    /// The findings about all of it.
+    /// Findings about the whole file.
     pub findings: Vec<Finding>,
-    /// What else is known of all threads.
+    /// Further details of all threads.
     pub details: BTreeMap<String, String>,
-    /// What the tool states of the delays of a thread.
+    /// The tool's statements on the causes of delay of a thread.
     pub delayed_by: Vec<Delays>,
     /// Its further figures and tables.
     pub notes: Notes,
@@ -64,40 +62,40 @@ pub struct Recorded {
 pub struct Thread {
     /// As the file numbers its threads.
     pub index: usize,
-    /// What it is called, where that is not `thread 0`, …
+    /// Its name, unless it is `thread 0`, …
     pub name: Option<String>,
-    /// Where it ran, where the file records it.
+    /// The CPU, if recorded.
     pub cpu: Option<u32>,
     pub tid: Option<i32>,
     /// Priority; 0: time sharing; `None`: unknown.
     pub priority: Option<u8>,
-    /// The policy's word, where it is known to be other than the tool's default.
+    /// The name of the policy, if known to differ from the tool's default.
     pub policy: Option<String>,
     /// Period in µs.
     pub interval: Option<u64>,
     /// Bins that are not empty, ascending: lower edge and count.
     pub bins: Vec<(u64, u64)>,
-    /// Latencies beyond the bins that are known one by one, with their counts.
+    /// Latencies beyond the bins that are known one by one, with counts.
     pub beyond: Vec<(u64, u64)>,
-    /// How many bins the tool kept, where the file records it.
+    /// The number of bins the tool kept, if recorded.
     pub range: Option<u64>,
-    /// Cycles beyond the bins whose latencies are not known.
+    /// Cycles beyond the bins with unknown latencies.
     pub overflows: u64,
-    /// Cycles that are in no bin because the tool kept none.
+    /// Cycles in no bin, as the tool kept none.
     pub undistributed: u64,
-    /// Releases without a cycle of their own, where the tool counts them.
+    /// Skipped releases, if the tool counts them.
     pub overruns: Option<u64>,
-    /// Smallest ([`UNKNOWN_MIN`]: not stated), mean, largest as the tool states them; meaningless
+    /// Smallest ([`UNKNOWN_MIN`]: not stated), mean and largest as stated by the tool; meaningless
     /// without cycles.
     pub min: u64,
     pub mean: f64,
     pub max: u64,
-    /// What else is known of it.
+    /// Further details.
     pub details: BTreeMap<String, String>,
 }
 
 impl Recorded {
-    /// Nothing of a tool yet, in µs.
+    /// An empty recording of a tool, in µs.
     pub fn of(tool: Tool, source: &'static str) -> Recorded {
         Recorded {
             tool,
@@ -122,8 +120,8 @@ impl Recorded {
         self.unit * self.step as i64
     }
 
-    /// Where a run ends at the first latency above a limit: the thread with the largest, where that
-    /// is above it. The file does not record which thread ended the run.
+    /// For a run that ends at the first latency above a limit: takes the thread with the largest
+    /// latency above it. The file does not record which thread ended the run.
     pub fn stop_above(&mut self, limit: Option<u64>) {
         let worst = self
             .threads
@@ -136,7 +134,7 @@ impl Recorded {
             .map(|(_, w)| (w.name(), self.unit * w.max as i64));
     }
 
-    /// Holds everything against the bounds; to be called before any [`Thread::data`].
+    /// Checks all numbers against the bounds; call it before any [`Thread::data`].
     pub fn check_size(&self) -> Result<(), Malformed> {
         let cells: u64 = self.threads.iter().map(|thread| thread.bins_kept(self.step)).sum();
         if self.threads.is_empty() {
@@ -151,7 +149,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// The findings about these figures that follow from how they were kept.
+    /// Findings about these figures that follow from the tool's storage.
     pub fn findings(&self, phase: &str) -> Vec<Finding> {
         let own = |finding: &Finding| Finding { subject: phase.to_owned(), ..finding.clone() };
         let of_all = self.findings.iter().map(own);
@@ -165,7 +163,7 @@ impl Thread {
         self.name.clone().unwrap_or_else(|| format!("thread {}", self.index))
     }
 
-    /// A thread whose latencies are all known.
+    /// A thread with all latencies known.
     pub fn of_values(index: usize, values: impl IntoIterator<Item = u64>) -> Thread {
         let mut all = BTreeMap::new();
         values.into_iter().for_each(|value| *all.entry(value).or_insert(0u64) += 1);
@@ -187,7 +185,7 @@ impl Thread {
         }
     }
 
-    /// Takes smallest, mean and largest from the bins, where nothing lay beyond them.
+    /// Takes smallest, mean and largest from the bins, if nothing lay beyond them.
     pub fn figures_of_bins(&mut self, step: u64) {
         self.min = self.bins.first().map_or(0, |(bin, _)| *bin);
         self.max = self.bins.last().map_or(0, |(bin, _)| *bin + step - 1);
@@ -203,20 +201,20 @@ impl Thread {
         self.inside() + self.overflows + self.undistributed
     }
 
-    /// The number of bins of its exact histogram: what the tool kept, or up to the last that is not
-    /// empty.
+    /// The number of bins of its exact histogram: those the tool kept, or up to the last non-empty
+    /// one.
     fn bins_kept(&self, step: u64) -> u64 {
         let last = self.bins.last().map_or(0, |(bin, _)| *bin / step + 1);
         self.range.unwrap_or(last).max(last).clamp(1, MAX_BINS as u64)
     }
 
-    /// Where a cycle beyond the bins is counted: the stated maximum, the only one of their values
-    /// that is known.
+    /// The value that cycles beyond the bins are counted at: the stated maximum, the only such
+    /// latency that is known.
     fn overflow_value(&self, step: u64) -> u64 {
         self.max.max(self.bins_kept(step) * step)
     }
 
-    /// How many samples are longer, as far as their bins show it; `None` where that is not known.
+    /// The number of longer samples at the resolution of the bins; `None` if unknown.
     pub fn longer_than(&self, bound: Nanos, unit: Nanos, step: u64) -> Option<u64> {
         let is_longer = |value: u64| unit * value as i64 > bound;
         if self.cycles() == 0 || !is_longer(self.largest(step)) {
@@ -229,8 +227,8 @@ impl Thread {
         })
     }
 
-    /// The statistics of a series from it. A bin counts at its lower edge, as the tool cut its
-    /// latencies down to whole units.
+    /// The statistics as a series. A bin counts at its lower edge, as the tool truncates latencies
+    /// to whole units.
     pub fn data(&self, unit: Nanos, step: u64) -> SeriesData {
         let resolution = unit * step as i64;
         let range = resolution * (self.bins_kept(step) - 1) as i64;
@@ -258,8 +256,8 @@ impl Thread {
         data
     }
 
-    /// Adds the latencies of the periods that passed during a longer one, where every latency is in
-    /// the histogram (as `SeriesData::miss` does for single samples).
+    /// Adds the latencies of the periods that passed during a longer one, if the histogram holds
+    /// every latency (as `SeriesData::miss` does for single samples).
     fn correct(&self, data: &mut SeriesData, unit: Nanos) {
         let Some(period) = data.period.filter(|_| self.overruns.is_some_and(|n| n > 0)) else {
             return;
@@ -291,8 +289,8 @@ impl Thread {
         self.max.max(last).max(beyond).max(smallest.unwrap_or(0))
     }
 
-    /// The sum of the latencies in ns: exactly that of the bins where they hold every cycle, else
-    /// by the stated mean.
+    /// The sum of the latencies in ns: exactly that of the bins if they hold every cycle, else by
+    /// the stated mean.
     fn sum(&self, unit: Nanos) -> i128 {
         let unit = i128::from(unit.ns());
         if self.overflows == 0 && self.undistributed == 0 {
@@ -303,8 +301,8 @@ impl Thread {
                 .map(|(bin, n)| i128::from(*bin) * i128::from(*n) * unit)
                 .sum();
         }
-        // At most 1e9 units and 1e12 cycles: the product is exact enough in a float of 53 bits for
-        // a mean that has 2 decimals.
+        // At most 1e9 units and 1e12 cycles: a float of 53 bits is exact enough for a mean with 2
+        // decimals.
         (self.mean * unit as f64 * self.cycles() as f64).round() as i128
     }
 
@@ -341,11 +339,11 @@ impl Thread {
         findings
     }
 
-    /// What the file states and its own histogram contradicts, if anything.
+    /// The contradiction between the stated figures and the file's own histogram, if any.
     fn contradiction(&self, unit: Nanos, step: u64) -> Option<String> {
         let shown = |value: u64| (unit * value as i64).readable();
         let (smallest, largest) = (self.smallest(step), self.largest(step));
-        // A bin states the lower edge of what is in it.
+        // A bin states its lower edge.
         let slack = step - 1;
         if self.cycles() == 0 {
             None
@@ -372,12 +370,12 @@ impl Thread {
     }
 }
 
-/// The share of some among all in percent, cut down to as many decimals as distinguish it from 100:
-/// `99.9`, `99.9999997`.
+/// The share in percent, truncated to as many decimals as distinguish it from 100: `99.9`,
+/// `99.9999997`.
 fn share_below(some: u64, all: u64) -> String {
     let (some, all) = (u128::from(some), u128::from(all.max(1)));
     let mut decimals = 3;
-    // What is missing to 100 % has a digit.
+    // Stops once the difference to 100 % has a digit.
     while decimals < 15 && (all - some.min(all)) * 100 * 10u128.pow(decimals) < all {
         decimals += 1;
     }
@@ -386,7 +384,7 @@ fn share_below(some: u64, all: u64) -> String {
     format!("{}.{:0width$}", share / scale, share % scale, width = decimals as usize)
 }
 
-/// A number of the file, held against its bound.
+/// Checks a number of the file against its bound.
 pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, Malformed> {
     if number > bound {
         return Err(Malformed::at(

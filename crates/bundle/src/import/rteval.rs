@@ -1,5 +1,5 @@
-//! Reports of rteval: `summary.xml`, and the text that is made of it. Its tests are cyclictest or
-//! `rtla timerlat`, with the figures of each core (modules/measurement).
+//! Reports of rteval: `summary.xml`, and the text made from it. The tests are cyclictest or `rtla
+//! timerlat`, with figures per core (modules/measurement).
 //!
 //! ```text
 //! <core id="0" priority="95"><statistics><samples>3971</samples><minimum unit="us">4</minimum>
@@ -12,7 +12,7 @@ use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 
-/// What the text is.
+/// The format of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     Xml,
@@ -51,7 +51,7 @@ struct Report {
     in_core: bool,
     /// The latency that ended the run.
     stopped: Option<Nanos>,
-    /// What rtla states of it, and the element of that which is being read.
+    /// rtla's analyses, and the element of the analysis being read.
     analyses: Analyses,
     in_analysis: bool,
     part: String,
@@ -59,14 +59,14 @@ struct Report {
 }
 
 impl Report {
-    /// The document as tags and the text after each. Entities other than the usual ones, comments
-    /// and declarations are not needed.
+    /// Reads the document as tags, each with the text after it. Only the usual entities are needed,
+    /// and no comments or declarations.
     fn xml(&mut self, text: &str) -> Result<usize, Malformed> {
         let mut line = 1;
         for (k, part) in text.split('<').enumerate() {
             let at = line;
             line += part.bytes().filter(|byte| *byte == b'\n').count();
-            // What precedes the first tag is none.
+            // Text before the first tag has no tag.
             let Some((tag, content)) = part.split_once('>').filter(|_| k > 0) else { continue };
             let (name, attributes) = tag.split_once(char::is_whitespace).unwrap_or((tag, ""));
             self.tag(at, name.trim_end_matches('/'), attributes, content.trim())?;
@@ -113,7 +113,7 @@ impl Report {
         Ok(())
     }
 
-    /// An element of the analysis as the line of rtla that it was made of.
+    /// Reads an element of the analysis as the line of rtla that it was made from.
     fn analysed(&mut self, name: &str, content: &str) {
         let total = if self.part == "Thread latency" { " (100%)" } else { "" };
         let line = match name {
@@ -247,7 +247,7 @@ impl Report {
         Ok(into)
     }
 
-    /// The latency that ended it. Of cyclictest rteval states the latency alone.
+    /// The latency that ended the run. For cyclictest, rteval states only the latency.
     fn stop(self, into: &mut Recorded) {
         match self.analyses.put(into) {
             Stop::Known(series, latency) => return into.stopped = Some((series, latency)),
@@ -268,7 +268,7 @@ impl Report {
     }
 }
 
-/// Older versions leave out of their histograms, and count nowhere, what lay beyond them.
+/// Older versions omit samples beyond their histograms and do not count them.
 fn beyond(core: &Thread, into: &mut Recorded) {
     let last = core.bins.last().map_or(0, |(lower, _)| *lower);
     if core.max > last && core.overflows == 0 {
@@ -282,7 +282,7 @@ fn beyond(core: &Thread, into: &mut Recorded) {
     }
 }
 
-/// The value of an attribute, empty where there is none.
+/// The value of an attribute; empty if missing.
 fn attribute(tag: &str, name: &str) -> String {
     let own = |(at, _): &(usize, &str)| tag[..*at].ends_with(char::is_whitespace) || *at == 0;
     let place = tag

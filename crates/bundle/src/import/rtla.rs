@@ -1,5 +1,5 @@
-//! What rtla prints (kernel, tools/tracing/rtla): the histograms of `hist`, the tables of `top` and
-//! of `hwnoise`, and the analysis of the latency that stopped it.
+//! The output of rtla (kernel, tools/tracing/rtla): the histograms of `hist`, the tables of `top`
+//! and of `hwnoise`, and the analysis of the latency that stopped it.
 
 mod analysis;
 mod hist;
@@ -14,7 +14,7 @@ use hist::Hist;
 use punctual_core::{Finding, Nanos, Severity};
 use top::Top;
 
-/// The tool that printed the text.
+/// Recognises the tool that printed the text.
 pub fn recognize(text: &str) -> Option<Tool> {
     let mut lines = text.lines().map(|line| without_cursor_moves(line.trim_end()));
     lines.find_map(|line| tool_of_line(line.trim())).or_else(|| hist::recognize_rows(text))
@@ -36,8 +36,7 @@ fn tool_of_line(line: &str) -> Option<Tool> {
     }
 }
 
-/// Reads the text. What follows one another in it is of one run: a table or histogram, then what
-/// stopped it.
+/// Reads the text. Its parts are of one run: a table or histogram, then the stop.
 pub fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malformed> {
     let (mut hist, mut top, mut analyses) = (Hist::default(), Top::default(), Analyses::default());
     let (mut lines, mut missed) = (0, None);
@@ -66,7 +65,7 @@ pub fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malf
         analyses.alone(lines, Recorded::of(tool, "rtla timerlat -a"))?
     };
     if into.threads.is_empty() {
-        // Columns and rows are those of CPUs with a sample: none had one.
+        // Columns and rows exist only for CPUs with a sample: none had one.
         into.threads.push(Thread { name: Some("all CPUs".into()), ..Thread::default() });
         into.findings.push(nothing_recorded(tool, into.duration));
     }
@@ -82,7 +81,7 @@ pub fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malf
     Ok(into)
 }
 
-/// A stop whose latency rtla does not name.
+/// A stop with a latency that rtla does not state.
 fn stopped_somewhere(into: &Recorded) -> Finding {
     let largest = |part: &str| {
         let own = into.threads.iter().filter(|thread| thread.cycles() > 0);
@@ -129,7 +128,7 @@ fn series_name(cpu: u32, part: &str) -> String {
     format!("CPU {cpu}{part}")
 }
 
-/// Of what has no titles.
+/// A text without titles.
 fn unit_assumed() -> Finding {
     let message = "the text does not state its unit: the figures are taken as µs";
     Finding::new("unit-assumed", Severity::Warning, "", message)

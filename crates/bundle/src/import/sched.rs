@@ -1,5 +1,5 @@
-//! What `perf sched timehist` and `perf sched latency` print: how long each thread was ready and
-//! did not run. perf's wait time, in which it slept as well, is no latency: it is in the table.
+//! The output of `perf sched timehist` and `perf sched latency`: how long each thread was ready
+//! without running. perf's wait time includes sleep and is not a latency: it is only in the table.
 //!
 //! ```text
 //!            time    cpu  task name                       wait time  sch delay   run time
@@ -14,15 +14,14 @@ use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// The most threads that are kept: those with the longest delays.
+/// The maximum number of threads kept: those with the longest delays.
 const MAX_THREADS: usize = 256;
-/// The most threads and switches that are read.
+/// The maximum number of threads and switches read.
 const MAX_READ: usize = 1 << 16;
 const MAX_SWITCHES: usize = 1 << 24;
-/// The longest line that is read.
 const MAX_LINE: usize = 4_096;
 
-/// What it is the text of.
+/// The perf command that printed the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     Timehist,
@@ -42,12 +41,12 @@ pub fn recognize(text: &str) -> Option<Layout> {
     })
 }
 
-/// What is known of a thread, times in µs.
+/// The figures of a thread, times in µs.
 #[derive(Default)]
 struct Task {
     name: String,
     delays: Vec<u64>,
-    /// Of `latency`: switches, and mean of the delays.
+    /// For `latency`: the number of switches, and the mean of the delays.
     stated: Option<(u64, f64)>,
     longest: u64,
     /// When and where the longest delay ended.
@@ -129,14 +128,14 @@ fn tid(name: &str) -> Option<i32> {
 
 /// A switch away from a thread: name, and the figures before its last run.
 fn switch(line: &str) -> Option<(String, Task)> {
-    // A hostile line takes time in the square of its length.
+    // A hostile line takes time quadratic in its length.
     let line = Some(line).filter(|line| line.len() <= MAX_LINE)?;
     let (time, rest) = line.trim_start().split_once(" [")?;
     let (cpu, rest) = rest.split_once(']')?;
     let (seconds, _) = time.trim().split_once('.')?;
     seconds.parse::<u64>().ok()?;
     let cpu: u32 = cpu.parse().ok()?;
-    // The name ends in its ids, and can hold blanks; before it may stand a picture of the CPUs.
+    // The name ends with its ids and can contain blanks; a picture of the CPUs may precede it.
     let end = rest.match_indices(']').find_map(|(at, _)| {
         let mut figures = rest[at + 1..].split_ascii_whitespace();
         let three = [figures.next()?, figures.next()?, figures.next()?].map(milliseconds);

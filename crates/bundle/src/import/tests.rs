@@ -1,5 +1,5 @@
-//! Files that the tools wrote (testdata/README.md), one of the newer layout by its description, and
-//! damaged ones.
+//! Files written by the tools (testdata/README.md), one of the newer layout made from its
+//! description, and damaged ones.
 
 mod kinds;
 mod stated;
@@ -15,7 +15,7 @@ const TWO_JSON: &str = include_str!("testdata/two.json");
 const SUM_TEXT: &str = include_str!("testdata/sum.txt");
 const NEW_LAYOUT: &str = include_str!("testdata/new-layout.txt");
 
-/// The figures are not under test here.
+/// The figures are not tested here.
 fn no_figures(bundle: &Bundle) -> Summary {
     Summary {
         answer: None,
@@ -59,7 +59,7 @@ fn finding_ids(bundle: &Bundle) -> Vec<&str> {
     bundle.findings.iter().map(|f| f.id.as_str()).collect()
 }
 
-/// The rows of a text by column, read by other means than the importer's.
+/// The rows of a text by column, read independently of the importer.
 fn rows(text: &str) -> Vec<Vec<u64>> {
     let is_row = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
     text.lines()

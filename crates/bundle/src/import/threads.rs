@@ -1,6 +1,6 @@
-//! What cyclictest, cyclicdeadline, signaltest and jitterdebugger print: status lines (`T: 0 …`),
-//! the values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and
-//! a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
+//! The output of cyclictest, cyclicdeadline, signaltest and jitterdebugger: status lines (`T: 0
+//! …`), the values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every
+//! row and a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
 
 use super::numbers::{Progress, number_of, numbers, second_run, without_cursor_moves};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
@@ -9,7 +9,7 @@ use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// What the lines held so far.
+/// The content of the lines so far.
 #[derive(Default)]
 struct Reading {
     /// The line of `# Histogram`.
@@ -26,7 +26,7 @@ struct Reading {
     status: Vec<Status>,
     /// The values of `-v` by thread.
     values: BTreeMap<usize, Values>,
-    /// From `policy: fifo: loadavg: …`, the head of the live display.
+    /// From `policy: fifo: loadavg: …`, the header of the live display.
     policy: Option<String>,
     break_thread: Option<u64>,
     break_value: Option<u64>,
@@ -35,22 +35,22 @@ struct Reading {
     /// jitterdebugger's `Thread 614 on CPU 0 hit 51 us latency`: the kernel's id, and the latency.
     hit: Option<(u64, u64)>,
     nanoseconds: bool,
-    /// How often cyclictest, which does it once, wrote that it keeps CPUs awake.
+    /// The number of times that cyclictest reported keeping CPUs awake, which it does once per run.
     begins: usize,
 }
 
-/// The values of a thread: `       0:      17:      42`, the second number counting its cycles.
+/// The values of a thread: `       0:      17:      42`; the second number is its cycle.
 #[derive(Default)]
 struct Values {
     latencies: Vec<u64>,
     last_cycle: Option<u64>,
     missing: u64,
-    /// Values below 0, and the least of all.
+    /// The number of values below 0, and the lowest value.
     negative: u64,
     least: i64,
 }
 
-/// A line of one number a thread.
+/// A line with one number per thread.
 struct Footer {
     line: usize,
     numbers: Vec<u64>,
@@ -71,7 +71,7 @@ struct Status {
     max: Option<i64>,
 }
 
-/// What a text is of, as its lines are seen.
+/// The layout of a text, as its lines show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     Histogram,
@@ -182,10 +182,10 @@ impl Reading {
         }
     }
 
-    /// A status line, which replaces the one before of its thread.
+    /// A status line, which replaces the previous one of its thread.
     fn status(&mut self, at: usize, status: Status) -> Result<(), Malformed> {
         if self.max.is_some() {
-            // The histogram is the last that the tool prints.
+            // The histogram is the tool's last output.
             return Err(second_run(at));
         }
         if let Some(place) = self.status.iter().position(|before| before.index == status.index) {
@@ -196,7 +196,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A value of `-v`. What the tool could not print in time is missing in the count of cycles.
+    /// A value of `-v`. Values that the tool could not print in time leave gaps in the cycle count.
     fn value(
         &mut self,
         at: usize,
@@ -205,7 +205,7 @@ impl Reading {
         let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
         let index =
             index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
-        // A timer that expired early has no latency, or a clock was set: counted as 0, and said.
+        // The timer expired early, or a clock was set: counted as 0 and reported.
         let latency = recorded::bounded(value.max(0) as u64, MAX_LATENCY, "the value", at)?;
         recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
         let values = self.values.entry(index).or_default();
@@ -316,8 +316,7 @@ impl Reading {
         let threads = min.numbers.len();
         self.check_columns(threads, [&mean, &max, &overflows])?;
         self.check_totals()?;
-        // Where rows of zeros are left out, the histogram may have been larger: by how much is not
-        // known.
+        // Without rows of zeros, the histogram may have been larger by an unknown amount.
         let range = self.last_row.map(|last| last + 1);
         let mut bins = std::mem::take(&mut self.columns).into_iter();
         let thread = |index: usize| Thread {
@@ -334,8 +333,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The threads of status lines and values: the latter hold a distribution where they are
-    /// complete.
+    /// The threads of status lines and values; complete values provide a distribution.
     fn threads(mut self, into: &mut Recorded) -> Result<(), Malformed> {
         let mut indices: Vec<usize> = self.status.iter().map(|status| status.index).collect();
         indices.extend(self.values.keys());
@@ -346,7 +344,7 @@ impl Reading {
             let status = self.status.iter().find(|status| status.index == index);
             let of_status = status.map(|status| status.figures(index)).transpose()?;
             let cycles = of_status.as_ref().map(|(cycles, ..)| *cycles);
-            // Values are complete unless the file shows a gap: the newest are lost when the tool
+            // Values are complete unless the file shows a gap: the tool loses the newest when it
             // ends.
             let complete = values.missing == 0
                 && cycles.is_none_or(|cycles| cycles == values.latencies.len() as u64);
@@ -377,7 +375,7 @@ impl Reading {
         Ok(())
     }
 
-    /// What is known of a thread beside its figures.
+    /// The properties of a thread besides its figures.
     fn known(&self, index: usize) -> Thread {
         let status = self.status.iter().find(|status| status.index == index);
         Thread {
@@ -391,8 +389,8 @@ impl Reading {
         }
     }
 
-    /// cyclictest's head names one policy, or two where some threads have no priority
-    /// (`fifo/other`); jitterdebugger has SCHED_FIFO alone, and ends where it may not.
+    /// cyclictest's header names one policy, or two if some threads have no priority
+    /// (`fifo/other`). jitterdebugger always uses SCHED_FIFO and fails without permission.
     fn policy_of(&self, status: &Status) -> Option<String> {
         if status.cpu.is_some() {
             return Some("fifo".into());
@@ -418,7 +416,7 @@ impl Reading {
         })
     }
 
-    /// The thread whose latency ended the run (`-b`), known by its id, and that latency.
+    /// The thread whose latency ended the run (`-b`), found by its id, and that latency.
     fn stopped(&self, into: &Recorded) -> Option<(String, Nanos)> {
         let (threads, unit) = (&into.threads, into.unit);
         if let Some(thread) =
@@ -438,8 +436,8 @@ impl Reading {
         Some((name, unit * latency.min(MAX_LATENCY) as i64))
     }
 
-    /// Every line is of the same threads; with `-H` there is one more column, the sum, which is
-    /// checked and left out.
+    /// Checks that every line has the same number of threads. With `-H` there is an additional
+    /// column, the sum, which is checked and dropped.
     fn check_columns(&mut self, threads: usize, footers: [&Footer; 3]) -> Result<(), Malformed> {
         let begun = self.begun.unwrap_or(1);
         if threads == 0 {
@@ -482,7 +480,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The total of each column, where there is one, is that of its rows.
+    /// Checks that the total of each column, if present, is the sum of its rows.
     fn check_totals(&self) -> Result<(), Malformed> {
         let Some(totals) = &self.totals else { return Ok(()) };
         for (thread, (column, total)) in self.columns.iter().zip(&totals.numbers).enumerate() {
@@ -498,8 +496,8 @@ impl Reading {
     }
 }
 
-/// Values that are not in the file: the status line's figures are of all, a distribution there is
-/// not.
+/// Values missing in the file: the status line's figures cover all cycles, and no distribution
+/// exists.
 fn missing_values(thread: &Thread, missing: u64) -> Finding {
     let kept = thread.undistributed == 0;
     let message = match kept {
@@ -511,7 +509,7 @@ fn missing_values(thread: &Thread, missing: u64) -> Finding {
         .remedy("let the tool keep a histogram (cyclictest: -h), which loses nothing")
 }
 
-/// Latencies below 0: the clock was set, or a timer expired before its time.
+/// Latencies below 0: the clock was set, or a timer expired early.
 fn negative_values(thread: &Thread, count: u64, least: i64) -> Finding {
     let name = thread.name();
     let message = "latencies below 0 are no latencies, and count as 0: minimum, mean and median \
@@ -522,7 +520,7 @@ fn negative_values(thread: &Thread, count: u64, least: i64) -> Finding {
 }
 
 /// `614 on CPU 0 hit 51 us latency`: the kernel's id, the latency, and whether it is in ns. The CPU
-/// is the number of the thread.
+/// is the thread's number.
 fn hit(rest: &str) -> Option<(u64, u64, bool)> {
     let (tid, rest) = rest.split_once(" on CPU ")?;
     let mut words = rest.split_once(" hit ")?.1.split(' ');
@@ -561,7 +559,7 @@ impl Status {
         })
     }
 
-    /// Cycles, minimum, mean and maximum; the latter mean nothing without cycles.
+    /// Cycles, minimum, mean and maximum, which are meaningless without cycles.
     fn figures(&self, index: usize) -> Result<(u64, u64, f64, u64), Malformed> {
         let absent = |what: &str| {
             Malformed::at(1, format!("the status line of thread {index} has no `{what}:`"))

@@ -1,4 +1,4 @@
-//! The tools whose results are read, and what is known of each.
+//! The supported tools with their properties.
 
 macro_rules! tools {
     ($($(#[$doc:meta])* $tool:ident: $name:literal,)*) => {
@@ -11,7 +11,7 @@ macro_rules! tools {
         impl Tool {
             pub const ALL: [Tool; [$($name),*].len()] = [$(Tool::$tool),*];
 
-            /// The word for it on the command line.
+            /// Its name on the command line.
             pub fn name(self) -> &'static str {
                 match self { $(Tool::$tool => $name,)* }
             }
@@ -36,7 +36,7 @@ tools! {
     Oslat: "oslat",
     /// Gaps seen by the kernel's hwlat tracer (rt-tests).
     Hwlatdetect: "hwlatdetect",
-    /// What rtla prints, and the kernel's tracers of the same names.
+    /// The output of rtla, and of the kernel's tracers of the same names.
     Timerlat: "rtla-timerlat",
     Osnoise: "rtla-osnoise",
     /// Wake-up latency of timers, with a thread on each CPU (jitterdebugger 0.1 to 0.3).
@@ -61,8 +61,8 @@ impl Tool {
         Tool::ALL.into_iter().find(|tool| tool.name() == name || own_kind(tool))
     }
 
-    /// The kind of its series. cyclictest and jitterdebugger measure what punctual's timer does;
-    /// all others are kinds of their own.
+    /// The workload of its series. cyclictest and jitterdebugger measure the same as punctual's
+    /// timer; all others have their own.
     pub fn kind(self) -> &'static str {
         match self {
             Tool::Cyclictest | Tool::Jitterdebugger => "timer",
@@ -72,7 +72,7 @@ impl Tool {
         }
     }
 
-    /// The option for the tool where its histogram was too small, or missing.
+    /// The tool's option for a histogram, or for a larger one.
     pub fn histogram_option(self) -> &'static str {
         match self {
             Tool::Cyclictest => "cyclictest: -h",
@@ -92,7 +92,7 @@ impl Tool {
             || matches!(self, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest)
     }
 
-    /// Whether its results are those of pairs, a sender and a receiver.
+    /// Whether its results are of pairs: a sender and a receiver.
     pub fn is_pairs(self) -> bool {
         matches!(self, Tool::Ptsematest | Tool::Svsematest | Tool::Pmqtest | Tool::Sigwaittest)
     }

@@ -1,4 +1,4 @@
-//! What was read, written as a bundle.
+//! Writes the imported data as a bundle.
 
 use super::recorded::{Recorded, Thread};
 use super::{ImportOptions, Tool};
@@ -84,8 +84,8 @@ fn meta(recorded: &Recorded, thread: &Thread, options: &ImportOptions) -> Series
     }
     details.insert(SOURCE_RESOLUTION.into(), recorded.resolution().to_string());
     let (scheduling, real_time) = scheduling(recorded.tool, thread);
-    // A tool that is refused what it was asked for ends: what it states was asked for, real-time or
-    // not.
+    // A tool fails if its request is refused: the stated scheduling is the requested one, real-time
+    // or not.
     if scheduling != UNKNOWN_SCHEDULING {
         details.insert(REQUESTED_SCHEDULING.into(), scheduling.clone());
     }
@@ -104,9 +104,9 @@ fn meta(recorded: &Recorded, thread: &Thread, options: &ImportOptions) -> Series
     }
 }
 
-/// The tools make FIFO threads where a priority is given and no policy, and end when they may not;
-/// of several threads of cyclictest without a histogram the later ones have lower priorities than
-/// the one given, so only the policy is stated.
+/// Without a policy the tools create FIFO threads if a priority is given, and fail without
+/// permission. Without a histogram, later threads of cyclictest have lower priorities than the one
+/// given, so only the policy is stated.
 fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
     let policy = match (&thread.policy, thread.priority) {
         _ if tool == Tool::Cyclicdeadline => Some(Policy::Deadline),

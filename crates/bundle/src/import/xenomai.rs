@@ -1,6 +1,6 @@
-//! Xenomai's `latency` and EVL's `latmus`: a line a second, then the figures of all (testsuite/
-//! latency/latency.c, benchmarks/latmus.c). The distribution is there with `-h`, or in the file for
-//! gnuplot (`-g`).
+//! Xenomai's `latency` and EVL's `latmus`: a line per second, then the totals
+//! (testsuite/latency/latency.c, benchmarks/latmus.c). The distribution is printed with `-h`, or in
+//! the file for gnuplot (`-g`).
 //!
 //! ```text
 //! RTT|  00:00:01  (periodic user-mode task, 100 us period, priority 99)
@@ -18,7 +18,7 @@ use punctual_core::{Finding, Nanos, Severity};
 /// The bins of the histograms: 1 µs, unless `-B` is given, in ns.
 const BIN: u64 = 1_000;
 
-/// Figures of a run, or of it so far, times in ns.
+/// Figures of a run, possibly unfinished; times in ns.
 #[derive(Clone, Copy)]
 struct Figures {
     min: i64,
@@ -35,7 +35,7 @@ struct Reading {
     cpu: Option<u32>,
     context: Option<String>,
     duration: Option<Nanos>,
-    /// Lines of a second, and the sum of their means.
+    /// The number of lines, one per second, and the sum of their means.
     seconds: u64,
     means: i64,
     so_far: Option<Figures>,
@@ -45,12 +45,12 @@ struct Reading {
     /// Lower edges in bins, and counts.
     bins: Vec<(u64, u64)>,
     exceeded: Option<Nanos>,
-    /// Whether there was the last line, and what wrote a histogram for gnuplot.
+    /// Whether the last line was read, and the tool that wrote a histogram for gnuplot.
     ended: bool,
     plot: Option<Tool>,
 }
 
-/// The tool that printed the text.
+/// Recognises the tool that printed the text.
 pub fn recognize(text: &str) -> Option<Tool> {
     let lines = || text.lines().map(str::trim);
     if lines().any(|line| line.starts_with("# libevl version:")) {
@@ -144,7 +144,7 @@ impl Reading {
         }
     }
 
-    /// A line of a second: that of an older Xenomai has no column `msw`.
+    /// A line of one second. Older Xenomai versions have no column `msw`.
     fn second(&mut self, at: usize, cells: &[&str]) -> Result<(), Malformed> {
         let now = self.figures(at, cells)?;
         let [.., best, worst] = cells else { return Err(cut(at)) };
@@ -172,7 +172,7 @@ impl Reading {
         })
     }
 
-    /// What stands before the histogram for gnuplot.
+    /// The comment before the histogram for gnuplot.
     fn comment(&mut self, at: usize, rest: &str) -> Result<(), Malformed> {
         let plotted = rest.contains(" us period") && clock(rest).is_some();
         if plotted {
@@ -182,7 +182,7 @@ impl Reading {
             let tool = if plotted { Tool::Xenomai } else { Tool::Latmus };
             return self.plot.replace(tool).map_or(Ok(()), |_| Err(second_run(at)));
         }
-        // Xenomai's own has the figures of `RTS`.
+        // Xenomai's histogram has the figures of `RTS`.
         let cells: Vec<&str> = rest.split('|').map(str::trim).collect();
         if cells.len() >= 5 && self.of_all.is_none() && time(cells[0], at).is_ok() {
             self.of_all = Some(self.figures(at, &cells)?);
@@ -214,8 +214,8 @@ impl Reading {
         Ok(())
     }
 
-    /// A line of the histogram: latmus writes bin and count; Xenomai the middle of a bin, the
-    /// count and one more, and a line at both ends without a bin.
+    /// A line of the histogram. latmus writes bin and count; Xenomai the middle of a bin and the
+    /// count, plus a line at both ends without a bin.
     fn plotted(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
         let (edge, count) = line.split_once(' ').unwrap_or((line, ""));
         let count = number(count.trim(), at)?;
@@ -287,7 +287,7 @@ impl Reading {
         if in_bins > 0 {
             into.step = BIN;
             thread.bins = self.bins;
-            // The last bin holds what is longer, too.
+            // The last bin also holds longer latencies.
             let last = thread.bins.pop_if(|(lower, _)| thread.max >= *lower + BIN);
             thread.overflows = last.map_or(0, |(_, count)| count);
         } else {
@@ -304,7 +304,7 @@ impl Reading {
         Ok(into)
     }
 
-    /// The periods of the whole run: neither tool states how many latencies it measured, unless
+    /// The number of periods in the whole run: the tools state the number of latencies only if
     /// asked for statistics.
     fn derived(&self, lines: usize, into: &mut Recorded) -> Result<u64, Malformed> {
         let of_lines = Nanos::SECOND * self.seconds as i64;
@@ -342,8 +342,7 @@ fn cut(at: usize) -> Malformed {
     Malformed::at(at, "a line with too few figures")
 }
 
-/// What passed while a latency was longer than the period: the tools count it, and measure nothing
-/// for it.
+/// Periods that passed during a longer latency: the tools count them but measure nothing for them.
 fn missed_periods(thread: &Thread, overruns: u64) -> Option<Finding> {
     let period = Nanos::MICRO * thread.interval? as i64;
     let longest = Nanos(thread.max as i64);

@@ -51,8 +51,8 @@ fn size_of(directory: &Path) -> u64 {
         .sum()
 }
 
-/// Some five minutes at 1 kHz on a simulated clock: of each of 300 latencies a thousand samples,
-/// the shorter ones near to each other, the longer ones over three powers of ten.
+/// Five minutes at 1 kHz on a simulated clock: a thousand samples each of 300 latencies, the
+/// shorter ones close together, the longer ones over three powers of ten.
 fn five_minutes(data: &mut SeriesData, number: u64) -> Nanos {
     let mut max = Nanos::ZERO;
     for k in 0..300u64 {
@@ -66,16 +66,16 @@ fn five_minutes(data: &mut SeriesData, number: u64) -> Nanos {
         data.sum += i128::from(latency.ns()) * 1_000;
         max = max.max(latency);
     }
-    // The histogram of the whole alone shows how they are distributed.
+    // Only the overall histogram shows the distribution.
     data.exact.above = data.losses.recorded;
     data.max = data.max.max(Some(max));
     data.min = Some(Nanos(1_500));
     max
 }
 
-/// The bound that docs/weeks.md states.
+/// The limit stated in docs/weeks.md.
 const MONTH: u64 = 500_000_000;
-/// What `[explain]` keeps of the worst, at most.
+/// The maximum size of the worst samples' windows that `[explain]` keeps.
 const WINDOWS: u64 = 256 << 20;
 
 #[test]
@@ -85,7 +85,7 @@ fn a_month_of_eight_cpus_takes_at_most_what_is_stated() {
     let writer = writer(&directory);
     let lines = 31 * 24 * 12;
     let mut longest = Nanos::ZERO;
-    // One of the eight CPUs: all take the same.
+    // One of eight CPUs of the same size.
     let mut series = series(&writer, 0, log_limit(8));
     let mut data = SeriesData::new(SHAPE);
     let mut keeper = LineKeeper::new(0, ClockNs(0));
@@ -110,7 +110,7 @@ fn a_month_of_eight_cpus_takes_at_most_what_is_stated() {
         assert!(read.iter().all(|line| line.losses.recorded == 300_000 && line.length == LENGTH));
         assert!(read.windows(2).all(|two| two[0].start + LENGTH.ns() == two[1].start));
         found = found.max(read.iter().filter_map(|line| line.max).max().unwrap());
-        // The plot over time is that of the lines, where no detail is kept.
+        // Without detail, the plot over time is that of the lines.
         assert_eq!(series.log().unwrap().windows.len(), lines);
     }
     assert_eq!(found, longest);
@@ -140,7 +140,7 @@ fn older_detail_gives_way_and_what_is_left_is_the_newest() {
             sum: Nanos(500_000),
         };
         series.append_window(&window).unwrap();
-        // Two logs, each beyond the limit by one block of samples at most.
+        // Two logs, each above the limit by at most one block of samples.
         assert!(size_of(&directory.join("phases")) < 2 * (limit + 1_000) + 100_000);
     }
     let state = state(&data, &series);
@@ -153,7 +153,7 @@ fn older_detail_gives_way_and_what_is_left_is_the_newest() {
     assert_eq!(log.samples.last().unwrap().seq, total - 1);
     assert!(log.samples.windows(2).all(|two| two[0].seq + 1 == two[1].seq));
     assert!(!log.windows.is_empty());
-    // Killed between the two steps of a rotation.
+    // Killed in the middle of a rotation.
     let at = |name: &str| directory.join("phases/000").join(name);
     std::fs::rename(at("0000.log"), at("0000.old.log")).unwrap();
     let bundle = Bundle::open(&directory).unwrap();

@@ -1,11 +1,11 @@
-//! Hostile members, one by one, with both ways of opening.
+//! Hostile members one by one, for both ways of opening.
 
 use super::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
-/// A results directory and a file outside, whose text must not be read or changed.
+/// A results directory, and a file outside with text that must not be read or changed.
 fn scene() -> (TempDir, Member, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let outside = place.path().join("outside");
@@ -45,7 +45,7 @@ fn links_are_followed_neither_for_reading_nor_for_writing() {
         );
         assert!(root.join(name).create_new().is_err(), "{name}");
     }
-    // Where the new text is put first.
+    // The temporary file of the new text.
     symlink(&outside, root.join("report.new").path()).unwrap();
     root.join("report.html").replace(b"page").unwrap();
     assert!(refusal(root.join("there").entries("")).contains("symbolic link"));
@@ -110,7 +110,7 @@ fn only_regular_files_are_opened() {
     let (_place, root, _) = scene();
     let fifo = root.join("fifo");
     rustix::fs::mkfifoat(CWD, fifo.path(), Mode::from_raw_mode(0o600)).unwrap();
-    // It would block here for ever.
+    // Reading it would block forever.
     assert!(refusal(fifo.read()).contains("FIFO"));
     assert!(refusal(fifo.replace(b"x")).contains("FIFO"));
     assert!(refusal(root.join("phases").read()).contains("directory"));

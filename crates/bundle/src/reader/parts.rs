@@ -1,4 +1,4 @@
-//! A run that was cut off and continued: later parts are bundles of their own in `parts/`, and an
+//! A run that was cut off and continued: later parts are separate bundles in `parts/`, and an
 //! opened bundle holds all of them together.
 
 use super::{Bundle, Completeness, Phase, Series, shift};
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// The directory of later parts.
 pub const DIRECTORY: &str = "parts";
-/// The first of them; the bundle itself is the part before.
+/// The number of the first of them; the bundle itself is the part before.
 pub const FIRST: usize = 1;
-/// Instants of parts that were measured since the same start of the system agree so well.
+/// The maximum clock difference between parts measured since the same boot.
 const SAME_START: Nanos = Nanos::from_secs(10);
 
-/// Where part `number` of a bundle is.
+/// The directory of part `number` of a bundle.
 pub fn directory_of(bundle: &Path, number: usize) -> PathBuf {
     bundle.join(DIRECTORY).join(format!("{number:03}"))
 }
@@ -39,8 +39,7 @@ pub(super) fn read(root: &Member, damage: &mut Vec<String>) -> Vec<Bundle> {
 }
 
 impl Bundle {
-    /// Adds what was measured after it: figures are over both, and how it ended is how the later
-    /// part did.
+    /// Appends a later part: figures are over both, and the ending is that of the later part.
     pub(super) fn append(&mut self, part: Bundle) {
         self.manifest.gaps.extend(part.manifest.gaps);
         self.manifest.unwritten.extend(part.manifest.unwritten);
@@ -48,7 +47,7 @@ impl Bundle {
         let limits = part.manifest.limits.into_iter().flatten();
         self.manifest.limits.iter_mut().for_each(|own| own.extend(limits.clone()));
         let ended = std::mem::replace(&mut self.manifest.ending, part.manifest.ending);
-        // The bundle's own header has the ending of the last part by now.
+        // The bundle's own header already has the ending of the last part.
         let before = ended.filter(|ending| ending.at <= part.manifest.created);
         self.findings.extend(before.and_then(|ending| failure(&ending.outcome)));
         self.completeness = part.completeness;
@@ -67,7 +66,7 @@ impl Bundle {
     }
 }
 
-/// What is found of a part that failed, since the run ended as its last part did.
+/// The finding about a failed part, as the run's ending is that of its last part.
 fn failure(outcome: &Outcome) -> Option<Finding> {
     outcome.is_failure().then(|| {
         let message = "a part of the run failed; it was continued afterwards";
@@ -97,7 +96,7 @@ impl Phase {
         };
     }
 
-    /// How long it was measured, as far as its figures show that.
+    /// The measured time, if its figures show it.
     fn span(&self) -> Option<Nanos> {
         let of = |series: &Series| {
             let expected = i64::try_from(series.state.data.losses.expected()).ok()?;
@@ -107,8 +106,8 @@ impl Phase {
     }
 }
 
-/// How far CLOCK_MONOTONIC of the later part is behind that of the first: since the system was
-/// started again, it counts from 0.
+/// The offset of the later part's CLOCK_MONOTONIC from that of the first: it restarts at 0 with the
+/// system.
 fn ahead(first: &PhaseMeta, later: &PhaseMeta) -> Nanos {
     let since = |meta: &PhaseMeta| {
         let started = meta.started.as_nanosecond() - i128::from(meta.started_monotonic);
@@ -135,7 +134,7 @@ impl Series {
         state.data.worst.iter_mut().for_each(|sample| shift_sample(sample, ahead));
         self.state.data.add(&state.data);
         self.state.samples_kept += state.samples_kept;
-        // Neither is of all samples.
+        // Neither digest covers all samples.
         self.state.digest = None;
         self.state.usage = Fact::NotAsked;
         self.account = together(&self.account, part.account);
@@ -143,12 +142,12 @@ impl Series {
     }
 }
 
-/// A sample on the clock of the first part.
+/// Converts a sample to the clock of the first part.
 pub(super) fn shift_sample(sample: &mut Sample, ahead: Nanos) {
     (sample.due, sample.woke) = (shift(sample.due, ahead), shift(sample.woke, ahead));
 }
 
-/// Both accounts; unknown where one of them is.
+/// The sum of both accounts; unknown if either is.
 fn together(first: &Fact<SeriesAccount>, later: Fact<SeriesAccount>) -> Fact<SeriesAccount> {
     match (first, later) {
         (Fact::Known(first), Fact::Known(later)) => {

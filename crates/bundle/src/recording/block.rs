@@ -1,4 +1,4 @@
-//! A block: a header of 64 bytes, then the records as they came from their recorder.
+//! A block: a header of 64 bytes, then the records as received from their recorder.
 //!
 //! ```text
 //!  0  "PBLK"
@@ -6,7 +6,7 @@
 //!  8  length of the payload        12  CRC-32 of the payload
 //! 16  source                       20  encoding (16 bits)   22  0 (16 bits)
 //! 24  events in the payload        28  0
-//! 32  events of this source that stand, or should, in blocks before this one (64 bits)
+//! 32  events of this source in earlier blocks, including unwritten ones (64 bits)
 //! 40  events that the source had lost when this block was taken (64 bits)
 //! 48  instant of the first event   56  of the last, ns on CLOCK_MONOTONIC (64 bits, signed)
 //! ```
@@ -16,43 +16,42 @@ use punctual_core::MonotonicNs;
 
 /// The first bytes of every segment.
 pub const MAGIC: &[u8; 8] = b"PNCTREC1";
-/// The longest payload of a block: one that claims more is damage.
+/// The maximum payload of a block; a larger one is damage.
 pub const MAX_PAYLOAD: usize = 1 << 26;
 pub(super) const HEADER: usize = 64;
 const MARK: &[u8; 4] = b"PBLK";
 
-/// How the records of a payload are written: a number that their recorder chose.
+/// The encoding of a payload's records: a number chosen by their recorder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Encoding(pub u16);
 
 impl Encoding {
-    /// Kernel events as the BPF programs write them.
+    /// Kernel events as written by the BPF programs.
     pub const KERNEL: Encoding = Encoding(1);
-    /// Test points as applications write them.
+    /// Test points as written by applications.
     pub const POINTS: Encoding = Encoding(2);
-    /// Events that were decoded before they were stored.
+    /// Events decoded before storage.
     pub const EVENTS: Encoding = Encoding(3);
 }
 
 /// The header of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Whose events: the place in `Recorded::sources`.
+    /// The source of the events: the index in `Recorded::sources`.
     pub source: u32,
     pub encoding: Encoding,
     pub count: u32,
-    /// How many of the same source came before, whether or not they could be written.
+    /// The number of earlier events of the same source, written or not.
     pub before: u64,
-    /// How many the source had lost when this was taken.
+    /// The number of events lost by the source until this block.
     pub lost: u64,
-    /// The instant of the first event; with `last` a hint for finding windows.
+    /// The instant of the first event; a hint for finding windows, together with `last`.
     pub first: MonotonicNs,
     /// The instant of the last event.
     pub last: MonotonicNs,
 }
 
 impl Block {
-    /// The header, for this payload.
     pub(super) fn header(&self, payload: &[u8]) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..4].copy_from_slice(MARK);
@@ -70,8 +69,7 @@ impl Block {
         header
     }
 
-    /// From a header, with the length of the payload and its checksum; `None` where these bytes are
-    /// no sound header.
+    /// Decodes a header, with the length of the payload and its checksum; `None` if it is invalid.
     pub(super) fn read(header: &[u8; HEADER]) -> Option<(Block, u32, u32)> {
         let word = |at: usize| header.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
         let long = |at: usize| header.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);

@@ -1,4 +1,4 @@
-//! `recording.json`: what the recording is of.
+//! `recording.json`: describes the recording.
 
 use punctual_core::event::{Names, Recorded};
 use serde::{Deserialize, Serialize};
@@ -7,40 +7,39 @@ use std::collections::BTreeMap;
 /// The name and version of this shape; additions keep it, changes raise it.
 pub const SCHEMA: &str = "punctual-recording/1";
 
-/// `recording.json`. Written before the first event, renewed before the first event of a source or
-/// name that it did not have, and about once a second.
+/// `recording.json`. Written before the first event, and updated before the first event of a new
+/// source or name and about once a second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RecordingDocument {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Whether the recorder came to its end; if not, the counts in `recorded` are as of the last
-    /// renewal.
+    /// Whether the recorder finished; if not, the counts in `recorded` are as of the last update.
     pub complete: bool,
-    /// What becomes of events when the bound on the size is reached.
+    /// The events kept when the size limit is reached.
     pub keeps: Keeps,
-    /// What was recorded, from where, and what was lost. Blocks name sources by their place in its
+    /// The recorded events, their sources and losses. Blocks refer to sources by index in this
     /// list.
     pub recorded: Recorded,
-    /// What the numbers in events are called.
+    /// The names of the numbers in events.
     pub names: Names,
-    /// What recorders need for reading their own encodings, by the name of the recorder.
+    /// The data that recorders need to decode their own encodings, by the name of the recorder.
     #[serde(default)]
     pub decoding: BTreeMap<String, serde_json::Value>,
 }
 
-/// What a recording of bounded size keeps.
+/// The events that a recording of bounded size keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keeps {
-    /// Everything; it ends where its bound is reached.
+    /// All events; the recording ends at its limit.
     #[default]
     All,
-    /// The newest: the oldest segments go.
+    /// The newest: the oldest segments are removed.
     Newest,
 }
 
 impl RecordingDocument {
-    /// Of a recording that begins.
+    /// The document at the start of a recording.
     pub fn new(keeps: Keeps, recorded: Recorded, names: Names) -> RecordingDocument {
         let schema = SCHEMA.to_owned();
         RecordingDocument {

@@ -1,5 +1,4 @@
-//! Opening a recording: an index of its blocks from their headers alone; payloads are read one at a
-//! time.
+//! Opens a recording: indexes its blocks by their headers; payloads are read one at a time.
 
 use super::block::{Block, Encoding, HEADER, MAGIC};
 use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
@@ -15,16 +14,16 @@ use std::sync::Arc;
 /// An opened recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Its document; counts of a recording that was cut off are those of the last renewal: see
+    /// Its document. Counts of a recording that was cut off are those of the last update: see
     /// [`Recording::recorded`].
     pub document: RecordingDocument,
-    /// By the number of the source that wrote them.
+    /// The blocks by the number of their source.
     pub sources: BTreeMap<u32, SourceBlocks>,
-    /// What could not be read, with its place.
+    /// The damage, each with its place.
     pub damage: Vec<String>,
-    /// The length of all segments.
+    /// The size of all segments.
     pub bytes: u64,
-    /// Why nothing can be said of it: its document, or all its events, cannot be read.
+    /// Why the recording is unusable: its document, or all its events, cannot be read.
     pub unreadable: Option<String>,
 }
 
@@ -32,16 +31,15 @@ pub struct Recording {
 #[derive(Clone, Debug, Default)]
 pub struct SourceBlocks {
     pub blocks: Vec<BlockPlace>,
-    /// Events in them, by their headers.
+    /// The number of events in them, by their headers.
     pub count: u64,
-    /// Events that stood before the first of them and are not there: with old segments that were
-    /// removed.
+    /// Events before the first block that are gone: removed with old segments.
     pub removed: u64,
-    /// Events that stood between them and are not there: could not be written, or were damaged.
+    /// Events missing between the blocks: unwritten or damaged.
     pub missing: u64,
 }
 
-/// Where a block is, and its header.
+/// The position of a block, with its header.
 #[derive(Clone, Debug)]
 pub struct BlockPlace {
     pub block: Block,
@@ -52,7 +50,7 @@ pub struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// Reads the payload into `payload`, in place of what was in it, and checks it.
+    /// Reads the payload into `payload`, replacing its content, and checks it.
     pub fn read_into(&self, payload: &mut Vec<u8>) -> Result<(), BundleError> {
         let path = self.segment.path();
         let file = self.segment.open().map_err(BundleError::io("read", path))?;
@@ -72,22 +70,21 @@ impl BlockPlace {
         }
     }
 
-    /// The same into memory of its own.
+    /// The same, into a new buffer.
     pub fn read(&self) -> Result<Vec<u8>, BundleError> {
         let mut payload = Vec::new();
         self.read_into(&mut payload)?;
         Ok(payload)
     }
 
-    /// How long the payload is.
+    /// The length of the payload.
     pub fn length(&self) -> usize {
         self.length as usize
     }
 }
 
 impl Recording {
-    /// Opens the recording of a bundle; `None` where it has none. Damaged parts are left out and
-    /// listed.
+    /// Opens the recording of a bundle; `None` without one. Damaged parts are skipped and listed.
     pub fn open(bundle: &Path) -> Option<Recording> {
         let directory = Member::root(bundle).join(DIRECTORY);
         let mut damage = Vec::new();
@@ -126,7 +123,6 @@ impl Recording {
         Some(recording)
     }
 
-    /// Adds a segment's blocks to the index.
     fn index(&mut self, segment: Member) -> Result<(), BundleError> {
         let segment = Arc::new(segment);
         let path = segment.path();
@@ -160,8 +156,8 @@ impl Recording {
         }
         match size - at {
             0 => Ok(()),
-            // The writer may still be at it, or died: then its document is not complete and this is
-            // no news.
+            // The writer may still be at work or have died: the document is then incomplete, which
+            // is reported already.
             rest if !self.document.complete => {
                 self.damage.push(format!(
                     "{}: {rest} bytes at the end are no whole block",
@@ -193,23 +189,23 @@ impl Recording {
         }
     }
 
-    /// What the numbers in its events are called.
+    /// The names of the numbers in its events.
     pub fn names(&self) -> &Names {
         &self.document.names
     }
 
-    /// Whether its recorder came to its end.
+    /// Whether its recorder finished.
     pub fn is_complete(&self) -> bool {
         self.document.complete
     }
 
-    /// What is there and what is missing, counted in the blocks themselves: true of a recording
-    /// that was cut off, too.
+    /// The present and missing events, counted in the blocks themselves: correct also for a
+    /// recording that was cut off.
     pub fn recorded(&self) -> Recorded {
         let mut recorded = self.document.recorded.clone();
         for (number, blocks) in &self.sources {
             let index = *number as usize;
-            // Sources are numbered densely; a number far beyond is a hostile file's, and must not
+            // Sources are numbered densely; a far higher number is from a hostile file and must not
             // cost memory.
             if index >= recorded.sources.len()
                 && index <= recorded.sources.len() + self.sources.len()
@@ -226,8 +222,8 @@ impl Recording {
                 u32::try_from(number).ok().is_some_and(|number| self.sources.contains_key(&number));
             if !there {
                 let gone = std::mem::take(&mut source.recorded);
-                // What the document counts and no block holds is missing, unless its segments were
-                // removed on purpose.
+                // Events counted in the document but in no block are missing, unless their segments
+                // were removed on purpose.
                 source.lost = source.lost.saturating_add(if self.document.keeps == Keeps::Newest {
                     0
                 } else {
@@ -253,7 +249,7 @@ impl Recording {
         }
         let removed = self.sources.values().any(|source| source.removed > 0);
         if removed && self.document.keeps == Keeps::Newest {
-            // From the instant on at which no source lacks anything.
+            // From the instant at which no source lacks events.
             let firsts = self.sources.values().filter(|source| source.removed > 0);
             let first = firsts.filter_map(|source| Some(source.blocks.first()?.block.first)).max();
             recorded.began = first.unwrap_or(recorded.began).max(recorded.began);
@@ -318,7 +314,7 @@ impl Recording {
     }
 }
 
-/// The document of a recording that has lost it.
+/// The substitute for a lost document.
 fn unknown() -> RecordingDocument {
     let recorded = Recorded::without_events("unknown", MonotonicNs(0));
     RecordingDocument::new(Keeps::All, recorded, Names::default())

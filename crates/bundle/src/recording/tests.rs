@@ -33,7 +33,7 @@ fn block(source: u32, before: u64, count: u32) -> Block {
     Block { source, encoding: Encoding::KERNEL, count, before, lost: 0, first: at(before), last }
 }
 
-/// Two sources, a hundred blocks of ten events in turn, each of 100 bytes.
+/// Two sources, a hundred blocks of ten events in turn, of 100 bytes each.
 fn write(bundle: &Path, keeps: Keeps, bound: Option<u64>) -> LaneWriter {
     let writer = RecordingWriter::create(bundle, &document(keeps, 2)).unwrap();
     let mut lane = writer.lane(0, bound);
@@ -92,7 +92,7 @@ fn a_recording_that_was_cut_off_says_what_it_holds() {
 fn what_could_not_be_written_or_was_damaged_is_counted() {
     let bundle = tempfile::tempdir().unwrap();
     let mut lane = write(bundle.path(), Keeps::All, None);
-    // Ten that met a full disk.
+    // Ten events that could not be written, as the disk was full.
     lane.append(&block(0, 510, 5), b"later").unwrap();
     let path = segment(bundle.path());
     let mut bytes = fs::read(&path).unwrap();
@@ -104,7 +104,7 @@ fn what_could_not_be_written_or_was_damaged_is_counted() {
     assert_eq!(recording.recorded().lost(), 10);
     let third = recording.sources[&0].blocks[1].read().unwrap_err().to_string();
     assert!(third.contains("the block of 10 events"), "{third}");
-    // A broken header ends what can be believed in this segment, and the rest is named.
+    // A broken header ends the trusted part of this segment, and the rest is reported.
     bytes[8 + 50 * 164 + 3] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(bundle.path()).unwrap();

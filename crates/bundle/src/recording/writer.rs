@@ -1,4 +1,4 @@
-//! Writing a recording: a document that is renewed, and a lane of segments for each thread that
+//! Writes a recording: a document that is updated, and a lane of segments for each thread that
 //! drains recorders.
 
 use super::block::{Block, HEADER, MAGIC};
@@ -17,7 +17,7 @@ pub struct RecordingWriter {
 }
 
 impl RecordingWriter {
-    /// Makes `recording/` in a bundle, closed to other users, with its document: from here on the
+    /// Creates `recording/` in a bundle, closed to other users, with its document. From here on the
     /// bundle has a recording.
     pub fn create(
         bundle: &Path,
@@ -31,7 +31,7 @@ impl RecordingWriter {
         Ok(writer)
     }
 
-    /// Room for the last files of the bundle, given back when they are written.
+    /// Space for the last files of the bundle, freed when they are written.
     fn reserve(&self) -> Member {
         self.directory.join("reserve")
     }
@@ -40,8 +40,8 @@ impl RecordingWriter {
         self.directory.join("recording.json").replace_json(document)
     }
 
-    /// A lane: the segments that one thread writes. With `keep_newest` at most this many bytes are
-    /// kept, by removing the oldest segments.
+    /// A lane: the segments written by one thread. `keep_newest` limits its bytes by removing the
+    /// oldest segments.
     pub fn lane(&self, number: u8, keep_newest: Option<u64>) -> LaneWriter {
         LaneWriter {
             directory: self.directory.clone(),
@@ -55,7 +55,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Ends it: the document for good, everything on the disk.
+    /// Ends the recording: writes the final document and syncs everything to disk.
     pub fn finish(self, document: &RecordingDocument) -> Result<(), BundleError> {
         self.reserve().remove()?;
         self.renew(document)?;
@@ -63,13 +63,13 @@ impl RecordingWriter {
     }
 }
 
-/// What the last files of a bundle take at most, twice: names of many thousand threads.
+/// Twice the maximum size of the last files of a bundle: names of many thousand threads.
 const RESERVE: usize = 2 << 20;
-/// A segment ends when it is as long, or an eighth of the lane where only the newest are kept.
+/// The size of a full segment; if only the newest are kept, an eighth of the lane.
 const SEGMENT_BYTES: u64 = 1 << 30;
 const SEGMENTS_KEPT: u64 = 8;
 
-/// The segments of one thread. Appending a block is one writev(2); nothing is copied.
+/// The segments of one thread. Appending a block is one writev(2) without a copy.
 #[derive(Debug)]
 pub struct LaneWriter {
     directory: Member,
@@ -97,18 +97,18 @@ struct Closed {
     events: u64,
 }
 
-/// What appending came to.
+/// The result of appending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Appended {
-    /// Bytes that the lane holds now.
+    /// The current size of the lane in bytes.
     pub bytes: u64,
-    /// Events that were removed with old segments, since the beginning.
+    /// Events removed with old segments since the start.
     pub removed: u64,
 }
 
 impl LaneWriter {
-    /// Appends a block. After an error nothing of it is in the file; its events are missing, which
-    /// the `before` of later blocks counts.
+    /// Appends a block. After an error the file contains no part of it; the `before` of later
+    /// blocks counts its events, which are missing.
     pub fn append(&mut self, block: &Block, payload: &[u8]) -> Result<Appended, BundleError> {
         let full = self.keep_newest.map_or(SEGMENT_BYTES, |bytes| bytes / SEGMENTS_KEPT);
         if self
@@ -129,7 +129,7 @@ impl LaneWriter {
         Ok(Appended { bytes: self.bytes, removed: self.removed })
     }
 
-    /// Bytes that the lane holds.
+    /// The size of the lane in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -171,7 +171,7 @@ impl Segment {
     fn append(&mut self, block: &Block, payload: &[u8]) -> Result<u64, BundleError> {
         let header = block.header(payload);
         if let Err(why) = write_both(&mut self.file, &header, payload) {
-            // What was written in part must not stand before whole blocks that come later.
+            // A partial write must not precede later whole blocks.
             let _ = self.file.set_len(self.bytes);
             let _ = self.file.seek(SeekFrom::Start(self.bytes));
             return Err(BundleError::io("write", self.member.path())(why));

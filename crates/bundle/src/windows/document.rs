@@ -1,68 +1,68 @@
-//! `windows.json`: by what rule windows were kept and what was missed.
+//! `windows.json`: the rule for keeping windows, and the windows missed.
 
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, Finding, Nanos, Severity};
 use serde::{Deserialize, Serialize};
 
-/// The name and version of this shape; additions keep it, changes raise it. Version 1 named
-/// `selected` `late`.
+/// The name and version of this shape. Additions keep it; changes raise it. In version 1,
+/// `selected` was `late`.
 pub const SCHEMA: &str = "punctual-windows/2";
 
-/// `windows.json`. Written before the first sample, renewed with the windows, about once a second.
+/// `windows.json`. Written before the first sample and updated with the windows, about once a
+/// second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowsDocument {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Whether the recorder came to its end; if not, counts and names are as of the last renewal.
+    /// Whether the recorder finished; if not, counts and names are as of the last update.
     pub complete: bool,
-    /// By what rule windows are kept.
+    /// The rule for keeping windows.
     pub rule: KeptRule,
-    /// What was recorded, and from where. Events are counted nowhere: they overwrite one another.
+    /// The recorded events and their sources. Events are not counted, as they overwrite one
+    /// another.
     pub recorded: Recorded,
-    /// What the numbers in events of kept windows are called.
+    /// The names of the numbers in events of kept windows.
     pub names: Names,
-    /// What became of the late samples of each series.
+    /// The windows of each series' late samples.
     pub series: Vec<SeriesWindows>,
 }
 
-/// By what rule windows are kept.
+/// The rule for keeping windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KeptRule {
-    /// At most this many of the worst of each series.
+    /// The maximum number of worst samples per series.
     pub worst: u32,
-    /// Samples are considered from this latency on; `None`: all.
+    /// The minimum latency considered; `None`: all samples.
     pub above: Option<Nanos>,
-    /// How much before a sample's begin is kept.
+    /// The time kept before a sample's start.
     pub before: Nanos,
     /// The size of each CPU's buffer.
     pub buffer: Bytes,
-    /// What all windows together may take.
+    /// The size limit of all windows together.
     pub room: Bytes,
 }
 
-/// What became of the samples of a series.
+/// The windows of a series' samples.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeriesWindows {
-    /// By its name in the experiment.
+    /// Its name in the experiment.
     pub phase: String,
     pub series: String,
-    /// Samples that were bad enough for a window when they came: worse than those kept, and above
-    /// the threshold.
+    /// Samples selected for a window on arrival: worse than those kept, and above the threshold.
     pub selected: u64,
-    /// Windows that the bundle holds.
+    /// Windows in the bundle.
     pub kept: u64,
-    /// Windows that a worse one took the place of.
+    /// Windows replaced by a worse one.
     pub replaced: u64,
-    /// Samples that were overwritten before the recorder read them: some may exceed the threshold.
+    /// Samples overwritten before the recorder read them; some may exceed the threshold.
     pub unseen: u64,
-    /// Selected samples without a window, because its events were overwritten before they could be
-    /// copied, or could not be copied.
+    /// Selected samples without a window, as its events were overwritten before the copy or could
+    /// not be copied.
     pub missed_overwritten: u64,
-    /// Selected samples without a window, because all windows together had reached their size
-    /// limit.
+    /// Selected samples without a window, as all windows together had reached their size limit.
     pub missed_room: u64,
-    /// Kept windows in which events of the start are missing.
+    /// Kept windows without all events of the start.
     pub partial: u64,
 }
 
@@ -74,7 +74,7 @@ impl SeriesWindows {
 }
 
 impl WindowsDocument {
-    /// What a reader must know of the windows.
+    /// Findings about limits of the windows.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.recorded.findings.clone();
         let sum = |field: fn(&SeriesWindows) -> u64| {
@@ -111,7 +111,7 @@ impl WindowsDocument {
         findings
     }
 
-    /// Of a flight that begins.
+    /// The document at the start of a flight recorder.
     pub fn new(rule: KeptRule, recorded: Recorded, names: Names) -> WindowsDocument {
         WindowsDocument {
             schema: SCHEMA.to_owned(),

@@ -1,4 +1,4 @@
-//! A window's file: 24 bytes, a head in JSON, then the records of each CPU one after the other.
+//! A window's file: 24 bytes, a head in JSON, then the records of each CPU.
 //!
 //! ```text
 //!  0  "PNCTWIN1"
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 /// The first bytes of every window.
 pub const MAGIC: &[u8; 8] = b"PNCTWIN1";
-/// The longest head; one that claims more is damage.
+/// The maximum length of a head; a larger one is damage.
 const MAX_HEAD: usize = 1 << 20;
-/// The most bytes of records in a window.
+/// The maximum size of a window's records in bytes.
 pub const MAX_RECORDS: usize = 1 << 28;
 pub(super) const FIXED: usize = 24;
 
-/// What a window is of.
+/// The description of a window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowHead {
     /// The phase of its series.
@@ -29,30 +29,30 @@ pub struct WindowHead {
     pub series: String,
     /// The sample, as in the series and on the clock of the series.
     pub sample: Sample,
-    /// When it was due, or began, on CLOCK_MONOTONIC as the events are.
+    /// When it was due or began, on the clock of the events (CLOCK_MONOTONIC).
     pub due: MonotonicNs,
-    /// When it came. `woke - due` is the sample's latency.
+    /// When it arrived. `woke - due` is the sample's latency.
     pub woke: MonotonicNs,
-    /// The thread that was measured.
+    /// The measured thread.
     pub tid: Tid,
     pub waited: Waited,
-    /// The records of each CPU, in this order.
+    /// The CPUs, in the order of their records.
     pub lanes: Vec<Lane>,
-    /// CPUs that were recorded and did not fit in this window.
+    /// CPUs whose records did not fit in this window.
     pub left_out: CpuSet,
-    /// By how much the steal clock of the sample's CPU grew (/proc/stat, in ticks) from the look
-    /// before the sample until its window was copied; `None` where that was not read.
+    /// The growth of the steal clock of the sample's CPU (/proc/stat, in ticks) from the poll
+    /// before the sample until the copy of its window; `None` if not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<Nanos>,
 }
 
-/// What the start of a sample is.
+/// The meaning of a sample's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Waited {
-    /// A timer was to wake the thread then.
+    /// The expiry of a timer that was to wake the thread.
     Timer,
-    /// The thread passed a point of its own.
+    /// A point that the thread passed.
     Interval,
 }
 
@@ -60,22 +60,22 @@ pub enum Waited {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lane {
     pub cpu: u16,
-    /// From this instant on none is missing.
+    /// From this instant on no record is missing.
     pub whole_from: MonotonicNs,
-    /// How many bytes.
+    /// The size of its records in bytes.
     pub bytes: u32,
 }
 
 /// Why bytes are not a window.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WindowError {
-    /// They begin with something else.
+    /// They do not begin with [`MAGIC`].
     #[error("it does not begin as a window")]
     NotAWindow,
-    /// They end too early, or go on.
+    /// They are too short or too long.
     #[error("its length differs from its header")]
     Length,
-    /// Something in them was changed.
+    /// A checksum does not match.
     #[error("the checksum of its {0} is wrong")]
     Checksum(&'static str),
     /// The head holds something impossible.
@@ -94,7 +94,7 @@ impl WindowHead {
         self.lanes.iter().any(|lane| lane.whole_from > self.due)
     }
 
-    /// A file of this head and the records of its lanes.
+    /// Encodes a file from this head and the records of its lanes.
     pub(super) fn encode(&self, records: &[&[u8]]) -> Result<Vec<u8>, WindowError> {
         let head = serde_json::to_vec(self).map_err(|why| WindowError::Head(why.to_string()))?;
         let length: usize = records.iter().map(|lane| lane.len()).sum();
@@ -119,8 +119,8 @@ impl WindowHead {
         Ok(bytes)
     }
 
-    /// The head of a file of which the beginning is given, and how many bytes the head and the
-    /// records take. `size` is the file's length.
+    /// Decodes the head from the beginning of a file; also returns the sizes of head and records.
+    /// `size` is the file's length.
     pub(super) fn decode(bytes: &[u8], size: u64) -> Result<(WindowHead, usize, u32), WindowError> {
         let (magic, fixed) = bytes.split_at_checked(MAGIC.len()).ok_or(WindowError::NotAWindow)?;
         if magic != MAGIC {
@@ -149,10 +149,10 @@ impl WindowHead {
         Ok((head, end, records_crc))
     }
 
-    /// The longest beginning of a file that [`WindowHead::decode`] looks at.
+    /// The maximum number of bytes that [`WindowHead::decode`] reads.
     pub(super) const BEGIN: usize = FIXED + MAX_HEAD;
 
-    /// Reads a whole file: its head and the records of each lane.
+    /// Reads a whole file: its head, and the records of each lane.
     pub fn read(bytes: &[u8]) -> Result<(WindowHead, Vec<&[u8]>), WindowError> {
         let (head, end, crc) = WindowHead::decode(bytes, bytes.len() as u64)?;
         let mut rest = &bytes[end..];

@@ -1,4 +1,4 @@
-//! Opening the windows of a bundle: heads at once, records one window at a time.
+//! Opens the windows of a bundle: all heads at once, records one window at a time.
 
 use super::{DIRECTORY, ENDING, MAX_WINDOWS, WindowHead, WindowsDocument};
 use crate::BundleError;
@@ -11,15 +11,15 @@ use std::path::Path;
 /// The windows of a bundle.
 #[derive(Clone, Debug)]
 pub struct Windows {
-    /// By what rule they were kept, what was missed, and names.
+    /// The rule for keeping them, the missed ones, and names.
     pub document: WindowsDocument,
-    /// The windows: by the names of phase and series, of each the latest sample first.
+    /// The windows by phase and series, in each the highest latency first.
     pub windows: Vec<SavedWindow>,
-    /// What could not be read, with its place.
+    /// The damage, each with its place.
     pub damage: Vec<String>,
 }
 
-/// Where a window is, and what it is of.
+/// The place and the description of a window.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SavedWindow {
     pub head: WindowHead,
@@ -27,7 +27,7 @@ pub struct SavedWindow {
 }
 
 impl SavedWindow {
-    /// Reads the file: what [`WindowHead::read`] takes apart.
+    /// Reads the file, for [`WindowHead::read`] to decode.
     pub fn read(&self) -> Result<Vec<u8>, BundleError> {
         let bytes = self.member.read()?;
         match WindowHead::read(&bytes) {
@@ -43,8 +43,7 @@ impl SavedWindow {
 }
 
 impl Windows {
-    /// Opens the windows of a bundle; `None` where it has none. Damaged ones are left out and
-    /// listed.
+    /// Opens the windows of a bundle; `None` without any. Damaged ones are skipped and listed.
     pub fn open(bundle: &Path) -> Option<Windows> {
         let directory = Member::root(bundle).join(DIRECTORY);
         if !directory.exists() {
@@ -71,7 +70,7 @@ impl Windows {
         for member in members.into_iter().take(MAX_WINDOWS) {
             match head_of(&member) {
                 Ok(head) => windows.push(SavedWindow { head, member }),
-                // Another one took its place meanwhile.
+                // Another one replaced it meanwhile.
                 Err(error) if error.is_missing() => {}
                 Err(error) => damage.push(error.to_string()),
             }
@@ -85,7 +84,7 @@ impl Windows {
         Some(Windows { document, windows, damage })
     }
 
-    /// What a reader must know of them.
+    /// Findings about limits of the windows.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.document.findings();
         if !self.document.complete {
@@ -97,7 +96,6 @@ impl Windows {
     }
 }
 
-/// The head alone of a file.
 fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
     let path = member.path();
     let file = member.open().map_err(BundleError::io("read", path))?;
@@ -110,7 +108,7 @@ fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
     decoded.map(|(head, ..)| head).map_err(|why| BundleError::damaged(path, why))
 }
 
-/// The document of windows that have lost it.
+/// The substitute for a lost document.
 fn unknown() -> WindowsDocument {
     let rule = super::KeptRule {
         worst: 0,

@@ -1,4 +1,4 @@
-//! Writing windows while a run goes on.
+//! Writes windows during a run.
 
 use super::{DIRECTORY, ENDING, WindowHead, WindowsDocument};
 use crate::BundleError;
@@ -12,7 +12,7 @@ pub struct WindowsWriter {
 }
 
 impl WindowsWriter {
-    /// Makes `windows/` in a bundle, closed to other users, with its document.
+    /// Creates `windows/` in a bundle, closed to other users, with its document.
     pub fn create(bundle: &Path, document: &WindowsDocument) -> Result<WindowsWriter, BundleError> {
         let directory = Member::root(bundle).join(DIRECTORY).private();
         directory.create_directory()?;
@@ -25,8 +25,7 @@ impl WindowsWriter {
         self.directory.join("windows.json").replace_json(document)
     }
 
-    /// Adds window number `number`, whole or not at all: its head, and the records of each of its
-    /// lanes.
+    /// Adds window number `number` atomically: its head, and the records of each of its lanes.
     pub fn put(
         &self,
         number: u64,
@@ -38,12 +37,12 @@ impl WindowsWriter {
         file.replace(&bytes)
     }
 
-    /// Takes a window away whose place a worse one takes.
+    /// Removes a window that a worse one replaces.
     pub fn remove(&self, number: u64) -> Result<(), BundleError> {
         self.file(number).remove()
     }
 
-    /// Ends it: the document for good, everything on the disk.
+    /// Ends it: writes the final document and syncs everything to disk.
     pub fn finish(self, document: &WindowsDocument) -> Result<(), BundleError> {
         self.renew(document)?;
         self.directory.sync()

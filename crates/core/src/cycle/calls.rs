@@ -1,20 +1,19 @@
-//! The system calls that cycles are looked through for: those that a real-time thread does better
-//! without.
+//! The system calls that cycles are searched for: those that a real-time thread should avoid.
 
-/// What a call does.
+/// The effect of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallClass {
     /// It changes the address space.
     Memory,
     /// It is for a file, by a path or by a descriptor of one.
     File,
-    /// It writes into what its first argument is open for: a file, or something else.
+    /// It writes to its first argument: a file, or something else.
     Write,
 }
 
 use CallClass::{File, Memory, Write};
 
-/// All of them; the place of a call is its bit in a [`CallSet`].
+/// All marked calls; the index of a call is its bit in a [`CallSet`].
 pub const MARKED: [(&str, CallClass); 28] = [
     ("brk", Memory),
     ("mmap", Memory),
@@ -46,43 +45,43 @@ pub const MARKED: [(&str, CallClass); 28] = [
     ("msync", File),
 ];
 
-/// Which of [`MARKED`] a cycle made.
+/// The [`MARKED`] calls made by a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CallSet(pub u32);
 
 impl CallSet {
-    /// Whether the call at this place is one of them.
+    /// Whether the call with this index is included.
     pub fn has(self, place: usize) -> bool {
         self.0 >> place & 1 == 1
     }
 
-    /// Those of both.
+    /// The union of both.
     #[must_use]
     pub fn union(self, other: CallSet) -> CallSet {
         CallSet(self.0 | other.0)
     }
 }
 
-/// File descriptors of which something is known: 0 to 62, and all others as one.
+/// A set of file descriptors: 0 to 62, and all others as one.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DescriptorSet(pub u64);
 
 impl DescriptorSet {
-    /// Stands for all descriptors from here on.
+    /// The bit for all descriptors from here on.
     pub const OTHERS: u32 = 63;
 
     pub fn iter(self) -> impl Iterator<Item = u32> {
         (0..64).filter(move |place| self.0 >> place & 1 == 1)
     }
 
-    /// Those of both.
+    /// The union of both.
     #[must_use]
     pub fn union(self, other: DescriptorSet) -> DescriptorSet {
         DescriptorSet(self.0 | other.0)
     }
 }
 
-/// Calls that may be a cycle's wait.
+/// Calls that may be the wait of a cycle.
 pub const WAITING_CALLS: [&str; 36] = [
     "clock_nanosleep",
     "nanosleep",
@@ -122,21 +121,20 @@ pub const WAITING_CALLS: [&str; 36] = [
     "pread64",
 ];
 
-/// Calls that return 0 at their timeout.
+/// Calls that return 0 on timeout.
 pub const POLLS: [&str; 7] =
     ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
 
-/// ETIMEDOUT and EAGAIN of errno(3), as calls return them: the latter at SO_RCVTIMEO of socket(7).
+/// ETIMEDOUT and EAGAIN of errno(3) as return values: the latter at SO_RCVTIMEO of socket(7).
 const TIMEOUTS: [i64; 2] = [-110, -11];
 
-/// Whether a call that slept returns this because what it waited for did not come in time;
-/// `polls`: it is one of [`POLLS`].
+/// Whether this is the return value of a sleeping call on timeout; `polls`: it is one of [`POLLS`].
 pub fn has_timed_out(result: i64, polls: bool) -> bool {
     TIMEOUTS.contains(&result) || polls && result == 0
 }
 
-/// Whether a signal interrupted a call that returns this: EINTR, or one of those by which the
-/// kernel continues the call (include/linux/errno.h).
+/// Whether this return value means an interruption by a signal: EINTR, or one by which the kernel
+/// continues the call (include/linux/errno.h).
 pub fn is_interrupted(result: i64) -> bool {
     result == -4 || (-516..=-512).contains(&result)
 }

@@ -1,16 +1,16 @@
-//! What releases the cycles of a thread.
+//! The kinds of releases of a thread's cycles.
 
 use crate::words::nearest;
 use std::str::FromStr;
 
-/// What releases the cycles of a thread.
+/// The kind of release of a thread's cycles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CycleKind {
-    /// It sleeps until an instant that it computes.
+    /// It sleeps until a computed instant.
     Absolute,
-    /// It sleeps for a time, so that every cycle comes later by what the one before took.
+    /// It sleeps for a time, so every cycle is delayed by the duration of the previous ones.
     Relative,
-    /// The expiry of a timer that is read through timerfd_create(2).
+    /// The expiry of a timer read through timerfd_create(2).
     Timerfd,
     /// A POSIX timer or an interval timer, by a signal.
     PosixTimer,
@@ -20,7 +20,7 @@ pub enum CycleKind {
 }
 
 impl CycleKind {
-    /// All of them, in the order in which they are listed.
+    /// All kinds, in the order of listing.
     pub const ALL: [CycleKind; 6] = [
         CycleKind::Absolute,
         CycleKind::Relative,
@@ -30,7 +30,7 @@ impl CycleKind {
         CycleKind::Event,
     ];
 
-    /// The word for it on the command line and in files.
+    /// Its name on the command line and in files.
     pub fn word(self) -> &'static str {
         match self {
             CycleKind::Absolute => "absolute",
@@ -42,7 +42,7 @@ impl CycleKind {
         }
     }
 
-    /// What releases a cycle, in words.
+    /// The release, in words.
     pub fn release(self) -> &'static str {
         match self {
             CycleKind::Absolute => "the time it sleeps until",
@@ -54,7 +54,7 @@ impl CycleKind {
         }
     }
 
-    /// Whether releases come at equal distances whatever the thread does.
+    /// Whether releases are periodic independently of the thread.
     pub fn is_periodic(self) -> bool {
         !matches!(self, CycleKind::Relative | CycleKind::Event)
     }

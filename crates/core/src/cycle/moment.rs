@@ -1,29 +1,29 @@
-//! Where a thread was at an instant of a cycle.
+//! The state of a thread at an instant of a cycle.
 
 use super::TaskName;
 use crate::{MainPart, MonotonicNs, Nanos};
 
-/// Where a thread was at an instant of a cycle.
+/// The state of a thread at an instant of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
     pub tid: u32,
     pub begin: MonotonicNs,
-    /// Until when it did not run.
+    /// The end of the time it did not run.
     pub end: MonotonicNs,
     pub what: MomentKind,
-    /// The number of the system call that it was in, if it is known to have been in one.
+    /// The number of its current system call, if known.
     pub call: Option<u32>,
-    /// The number of the stack of its functions in user mode.
+    /// The number of its user stack.
     pub stack: Option<u32>,
 }
 
-/// What happened to a thread at an instant of a cycle.
+/// The event of a thread at an instant of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MomentKind {
     /// Another task got its CPU.
     Preempted {
         by: u32,
-        /// As the kernel has it (`comm`), untrusted.
+        /// The name in the kernel (`comm`), untrusted.
         name: TaskName,
     },
     Asleep {
@@ -32,19 +32,19 @@ pub enum MomentKind {
     },
     /// It ran, and a timer interrupted it.
     Ran,
-    /// From then on it runs another program.
+    /// From then on it executes another program.
     Exec,
-    /// It ended: its id may be another thread's from then on.
+    /// It ended: another thread may reuse its id.
     Exit {
-        /// Its name then, untrusted.
+        /// Its name at that time, untrusted.
         name: TaskName,
-        /// As of wait(2); `None` where that is not known.
+        /// As of wait(2); `None` if unknown.
         status: Option<u32>,
     },
 }
 
 impl Moment {
-    /// How long it did not run for this.
+    /// The time that it did not run for this reason.
     pub fn time(&self) -> Nanos {
         match self.what {
             MomentKind::Preempted { .. } => self.end - self.begin,

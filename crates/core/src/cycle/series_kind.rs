@@ -1,22 +1,22 @@
-//! The series that the cycles of a thread fill.
+//! The series of a thread's cycles.
 
-/// What is measured of a cycle.
+/// The measured quantity of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeriesKind {
-    /// From the release to the return of the waiting call.
+    /// The time from the release to the return of the waiting call.
     Wakeup,
-    /// From the release to the next wait.
+    /// The time from the release to the next wait.
     Response,
-    /// On a CPU within the cycle.
+    /// The time on a CPU within the cycle.
     Execution,
-    /// From the release before to this one.
+    /// The time from the previous release to this one.
     Period,
-    /// Of a thread that polls: the time that it had no CPU.
+    /// For a polling thread: the time without a CPU.
     Gap,
 }
 
 impl SeriesKind {
-    /// Those of a thread with cycles, in the order in which they are listed.
+    /// The series of a thread with cycles, in the order of listing.
     pub const CYCLIC: [SeriesKind; 4] =
         [SeriesKind::Wakeup, SeriesKind::Response, SeriesKind::Execution, SeriesKind::Period];
     pub const ALL: [SeriesKind; 5] = [
@@ -27,7 +27,7 @@ impl SeriesKind {
         SeriesKind::Gap,
     ];
 
-    /// The last part of its series' name.
+    /// The last part of the name of its series.
     pub fn word(self) -> &'static str {
         match self {
             SeriesKind::Wakeup => "wakeup",
@@ -38,12 +38,12 @@ impl SeriesKind {
         }
     }
 
-    /// The kind of this word.
+    /// The kind with this name.
     pub fn from_word(word: &str) -> Option<SeriesKind> {
         SeriesKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
-    /// Whether a release that had no cycle is a sample that is missing here.
+    /// Whether a release without a cycle is a missing sample in this series.
     pub fn misses_releases(self) -> bool {
         matches!(self, SeriesKind::Wakeup | SeriesKind::Response)
     }

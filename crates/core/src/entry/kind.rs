@@ -1,4 +1,4 @@
-//! The kinds of entries: one definition of each, for terminal, page, JSON and
+//! The kinds of entries: a single definition of each for terminal, page, JSON and
 //! docs/reference/attach-cpus.md.
 
 macro_rules! kinds {
@@ -12,14 +12,14 @@ macro_rules! kinds {
             rules: [$($rule:literal),*],
         }
     )*) => {
-        /// What kind of entry into the kernel it is, by what removes it.
+        /// The kind of an entry into the kernel, by its remedy.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum EntryKind {
             $($(#[$doc])* $name,)*
         }
 
         impl EntryKind {
-            /// All, in the order of the table.
+            /// All kinds, in the order of the table.
             pub const ALL: &[EntryKind] = &[$(EntryKind::$name,)*];
 
             /// The stable id in JSON.
@@ -30,11 +30,11 @@ macro_rules! kinds {
             pub fn words(self) -> &'static str {
                 match self { $(EntryKind::$name => $words,)* }
             }
-            /// Who is shown as its originator, and which event shows it.
+            /// The originator shown, and the event that shows it.
             pub fn originator(self) -> &'static str {
                 match self { $(EntryKind::$name => $originator,)* }
             }
-            /// What to do about it.
+            /// The recommended action.
             pub fn advice(self) -> &'static str {
                 match self { $(EntryKind::$name => $advice,)* }
             }
@@ -152,7 +152,7 @@ kinds! {
         advice: "Move other tasks to other CPUs.",
         rules: ["user-tasks", "isolated-cpus", "systemd-affinity", "competing-priorities"],
     }
-    /// A thread of punctual, or what one caused.
+    /// A thread of punctual, or an entry caused by one.
     Observer {
         id: "observer",
         words: "punctual itself",

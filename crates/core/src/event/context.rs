@@ -1,10 +1,10 @@
-//! The state of a CPU that the header of a kernel record shows.
+//! The CPU state in the header of a kernel record.
 
-/// Whether interrupts and preemption were possible when a record was made
+/// Whether interrupts and preemption were enabled at the time of a record
 /// (kernel/trace/trace_output.c: trace_print_lat_fmt).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CpuContext {
-    /// Interrupts were disabled; `None`: not known (`X`).
+    /// Interrupts were disabled; `None`: unknown (`X`).
     pub irqs_off: Option<bool>,
     /// Softirqs were disabled (`b`, `D`).
     pub softirqs_off: bool,
@@ -12,14 +12,14 @@ pub struct CpuContext {
     /// In the handler of an interrupt or a non-maskable interrupt.
     pub hardirq: bool,
     pub softirq: bool,
-    /// How many times preemption was disabled, 15 at most.
+    /// The nesting depth of disabled preemption, 15 at most.
     pub preempt_depth: u8,
 }
 
 /// `common_flags` of a record (include/linux/trace_events.h).
 mod flag {
     pub const IRQS_OFF: u8 = 0x01;
-    /// The architecture does not show it; since Linux 6.13 a lazy request to reschedule.
+    /// Not provided by the architecture; since Linux 6.13 a lazy reschedule request.
     pub const IRQS_NOSUPPORT: u8 = 0x02;
     pub const NEED_RESCHED: u8 = 0x04;
     pub const HARDIRQ: u8 = 0x08;
@@ -47,8 +47,8 @@ impl CpuContext {
         }
     }
 
-    /// From the columns of text; `lazy`: behind the request to reschedule there is one for a lazy
-    /// request (PREEMPT_RT before Linux 6.13). `None` where these are no such columns.
+    /// From the columns of text; `lazy`: the reschedule request is followed by a column for a lazy
+    /// request (PREEMPT_RT before Linux 6.13). `None` if these are not such columns.
     pub fn of_columns(columns: &[u8], lazy: bool) -> Option<CpuContext> {
         let (first, second) = (*columns.first()?, *columns.get(1)?);
         let irqs_off = match first {
@@ -70,12 +70,12 @@ impl CpuContext {
         })
     }
 
-    /// Whether text has the column for lazy requests: `h` is the fourth then.
+    /// Whether text has the column for lazy requests: `h` is then the fourth.
     pub fn is_lazy(columns: &[u8]) -> bool {
         columns.len() > 4 && columns.get(3).is_some_and(|served| b"hHsSzZ".contains(served))
     }
 
-    /// As a word, which [`CpuContext::of_bits`] reads.
+    /// As a word for [`CpuContext::of_bits`].
     pub fn bits(self) -> u32 {
         let irqs = self.irqs_off.map_or(0, |off| 1 + u32::from(off));
         let flags = [self.softirqs_off, self.need_resched, self.hardirq, self.softirq];
@@ -108,7 +108,7 @@ mod tests {
         let off = CpuContext { irqs_off: Some(true), ..rest };
         let on = CpuContext { irqs_off: Some(false), ..rest };
         let cases = [
-            // Before Linux 5.14, and since.
+            // Before and since Linux 5.14.
             ("d..2", false, Some(CpuContext { preempt_depth: 2, ..off })),
             ("dNh1.", false, {
                 let served = CpuContext { hardirq: true, preempt_depth: 1, ..off };

@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! groups {
     ($($(#[doc = $doc:literal])+ $variant:ident $word:literal,)*) => {
-        /// A group of kernel events that is recorded whole or not at all.
+        /// A group of kernel events that is recorded completely or not at all.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
         pub enum Group { $($(#[doc = $doc])+ #[serde(rename = $word)] $variant,)* }
 
         impl Group {
             /// Every group, in the order of documentation.
             pub const ALL: &'static [Group] = &[$(Group::$variant,)*];
-            /// The word for it on command lines and in files.
+            /// Its name on command lines and in files.
             pub fn word(self) -> &'static str {
                 match self { $(Group::$variant => $word,)* }
             }
-            /// What it holds, in a sentence.
+            /// Its content in a sentence, taken from the doc comment of the variant.
             pub fn explanation(self) -> &'static str {
                 match self { $(Group::$variant => concat!($($doc),+).trim_ascii(),)* }
             }
@@ -69,11 +69,11 @@ groups! {
 }
 
 impl Group {
-    /// What is recorded unless something else is requested: who ran where, and what interrupted it.
+    /// The default groups: the running tasks, and their interruptions.
     pub const USUAL: [Group; 5] =
         [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Ipi];
 
-    /// The group that experiment files and options call so.
+    /// The group with this name in experiment files and options.
     pub fn from_word(word: &str) -> Option<Group> {
         Group::ALL.iter().copied().find(|group| group.word() == word)
     }

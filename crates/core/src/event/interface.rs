@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-/// The name of a network device, of at most 15 bytes (IFNAMSIZ). Untrusted: presentation escapes
-/// it.
+/// The name of a network device, of at most 15 bytes (IFNAMSIZ). Untrusted: escape it for output.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct InterfaceName(pub [u8; 16]);
 
 impl InterfaceName {
-    /// Of these bytes, up to the first NUL.
+    /// The name in these bytes, up to the first NUL.
     pub fn of(bytes: &[u8]) -> InterfaceName {
         let mut name = InterfaceName::default();
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()).min(15);

@@ -1,5 +1,4 @@
-//! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the
-//! kernel).
+//! The kinds of events, each with its tracepoint (include/trace/events/ of the kernel).
 
 use super::{
     CpuContext, FunctionId, Group, InterfaceName, PointId, RecordBytes, StackId, Tid, TracepointId,
@@ -12,31 +11,30 @@ use std::num::NonZeroU32;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// Still runnable, and preempted: the switch was the kernel's or another task's doing.
+    /// Still runnable, and preempted by the kernel or another task.
     Preempted,
-    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot distinguish
-    /// it report [`TaskState::Preempted`].
+    /// Still runnable, and gave up the CPU itself (sched_yield). Recorders that cannot distinguish
+    /// this report [`TaskState::Preempted`].
     Yielded,
-    /// Still runnable, and throttled because the quota of its group is used up, if the recorder
-    /// reads it.
+    /// Still runnable, and throttled by the exhausted quota of its group, if the recorder reads it.
     Throttled,
-    /// Waits and can be interrupted: `S`.
+    /// Waits interruptibly: `S`.
     Sleeping,
-    /// Waits and cannot be interrupted, most often for I/O, a page or a kernel lock: `D`.
+    /// Waits uninterruptibly, mostly for I/O, a page or a kernel lock: `D`.
     Blocked,
     /// Waits for a lock with priority inheritance on PREEMPT_RT (TASK_RTLOCK_WAIT).
     LockWait,
-    /// Stopped or traced; frozen with its control group, if the recorder reads that.
+    /// Stopped or traced; or frozen with its control group, if the recorder reads that.
     Stopped,
     Dead,
     Other,
 }
 
-/// The signals that are recorded (include/uapi/asm-generic/signal.h).
+/// The recorded signals (include/uapi/asm-generic/signal.h).
 pub mod signal {
-    /// SIGCONT: a stopped process goes on.
+    /// SIGCONT: continues a stopped process.
     pub const CONTINUE: u8 = 18;
-    /// SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU: a process stops.
+    /// SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU: stop a process.
     pub const STOP: std::ops::RangeInclusive<u8> = 19..=22;
 }
 
@@ -45,13 +43,13 @@ pub mod signal {
 #[serde(rename_all = "snake_case")]
 pub enum PointKind {
     Point,
-    /// The beginning of something that the same name ends.
+    /// The start of a scope, which an end of the same name closes.
     Begin,
-    /// What a begin of the same name began is over.
+    /// The end of the scope begun with the same name.
     End,
 }
 
-/// What a futex call does, as far as waiting is concerned.
+/// The role of a futex call with respect to waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Futex {
@@ -62,12 +60,12 @@ pub enum Futex {
     Other,
 }
 
-/// What happened. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority), 100–139
-/// others, −1 deadline.
+/// The content of an event. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority),
+/// 100–139 others, −1 deadline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)] // The fields are those of the tracepoints that the variants name.
 pub enum EventKind {
-    /// sched:sched_switch; `Event::tid` is the task that leaves.
+    /// sched:sched_switch; `Event::tid` is the leaving task.
     Switch {
         prev_prio: i16,
         prev_state: TaskState,
@@ -105,8 +103,8 @@ pub enum EventKind {
         old: i16,
         new: i16,
     },
-    /// signal:signal_generate of a signal that stops a process or lets it go on ([`signal`]):
-    /// `Event::tid` sends it to the thread `task`, or to the whole process of that.
+    /// signal:signal_generate of a signal that stops or continues a process ([`signal`]):
+    /// `Event::tid` sends it to the thread `task`, or to its whole process.
     Signal {
         task: Tid,
         signal: u8,
@@ -134,13 +132,12 @@ pub enum EventKind {
     SoftirqExit {
         vector: u8,
     },
-    /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
+    /// ipi:ipi_send_cpu: an interrupt was sent to another CPU.
     IpiSend {
         target: u16,
     },
-    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was
-    /// requested; by `slack` ns (4.29 s at most) the kernel may let it expire later, `None`: by
-    /// nothing, or not known.
+    /// timer:hrtimer_start: `timer` is its address and `expires` the requested instant. The kernel
+    /// may defer the expiry by `slack` ns (4.29 s at most); `None`: not at all, or unknown.
     HrtimerStart {
         timer: u64,
         expires: MonotonicNs,
@@ -149,9 +146,9 @@ pub enum EventKind {
     HrtimerCancel {
         timer: u64,
     },
-    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was
-    /// judged by and `expires` when it should have begun, where the recorder reads them; `slack` as
-    /// of [`EventKind::HrtimerStart`].
+    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant used by the
+    /// kernel and `expires` the programmed one, if the recorder reads them; `slack` as in
+    /// [`EventKind::HrtimerStart`].
     HrtimerExpireEntry {
         timer: u64,
         now: Option<MonotonicNs>,
@@ -182,7 +179,7 @@ pub enum EventKind {
         number: u32,
         result: i64,
     },
-    /// A futex call that may wait or wake, from its entry: the address identifies the lock.
+    /// A futex call that may wait or wake, at its entry: the address identifies the lock.
     FutexEnter {
         op: Futex,
         address: u64,
@@ -192,8 +189,7 @@ pub enum EventKind {
         op: Futex,
         result: i32,
     },
-    /// lock:contention_begin: a lock inside the kernel is waited for; `flags` as LCB_F_* of the
-    /// kernel.
+    /// lock:contention_begin: a wait for a lock inside the kernel; `flags` as the kernel's LCB_F_*.
     ContentionBegin {
         lock: u64,
         flags: u32,
@@ -207,8 +203,8 @@ pub enum EventKind {
         ip: u64,
         user: bool,
     },
-    /// kmem:mm_page_alloc. `page` identifies the page: the frame number, or with BTF the address of
-    /// its `struct page`.
+    /// kmem:mm_page_alloc. `page` is the frame number, or with BTF the address of the `struct
+    /// page`.
     PageAlloc {
         order: u8,
         page: u64,
@@ -269,7 +265,7 @@ pub enum EventKind {
         work: u32,
         budget: u32,
     },
-    /// net:netif_receive_skb: a packet that this device received goes up the protocols.
+    /// net:netif_receive_skb: a packet received by this device is passed up the protocol stack.
     PacketReceived {
         device: InterfaceName,
         bytes: u32,
@@ -280,7 +276,7 @@ pub enum EventKind {
         family: u16,
         protocol: u16,
     },
-    /// power:cpu_idle with a state: the CPU goes to sleep.
+    /// power:cpu_idle with a state: the CPU enters idle.
     IdleEnter {
         state: u32,
     },
@@ -294,27 +290,27 @@ pub enum EventKind {
         tracepoint: TracepointId,
         record: RecordBytes,
     },
-    /// The interrupt of the previous event found the task in the kernel, in this system call
-    /// (`None`: in user mode, or where an exception leads from there). Recorded if system calls
-    /// are not.
+    /// The interrupt of the previous event met the task in the kernel, in this system call (`None`:
+    /// in user mode, or in an exception from there). Recorded if system calls are not.
     Interrupted {
         call: Option<u32>,
     },
-    /// The last throttled task of this CPU is unthrottled: found at a switch there.
+    /// The last throttled task of this CPU is unthrottled: detected at a switch there.
     Unthrottled {
         task: Tid,
     },
-    /// What the header of the previous record shows of its CPU, or of a record of which no more is
-    /// read. Recorded where it is evidence: interrupts were enabled, or the CPU was switching.
+    /// The CPU state in the header of the previous record, or of one of which only the header is
+    /// read. Recorded if it is evidence: interrupts were enabled, or the CPU was switching.
     Context {
         context: CpuContext,
-        /// The kernel function that the record names, or its tracepoint
-        /// ([`super::Names::symbols`]; 0: none).
+        /// The kernel function named by the record, or its tracepoint ([`super::Names::symbols`];
+        /// 0: none).
         site: u64,
-        /// It is where interrupts are disabled or enabled (preemptirq:irq_disable, irq_enable).
+        /// Whether it is where interrupts are disabled or enabled (preemptirq:irq_disable,
+        /// irq_enable).
         section: bool,
     },
-    /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
+    /// A kernel stack of the running task, taken by the recorder at this instant.
     Stack {
         stack: StackId,
     },
@@ -330,7 +326,7 @@ pub enum EventKind {
         function: FunctionId,
         began: MonotonicNs,
         depth: u16,
-        /// By longjmp, an exception or exit, instead of a return.
+        /// Whether it was left by longjmp, an exception or exit instead of a return.
         left: bool,
         argument: Option<u64>,
     },
@@ -348,11 +344,11 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// What it is called: its tracepoint's name where it has one of its own.
+    /// Its name: that of its tracepoint, if it has one of its own.
     pub fn name(&self) -> &'static str {
         self.kind().0
     }
-    /// The group that it is recorded with; `None` for what is no event of the kernel.
+    /// The group that it is recorded with; `None` for events not from the kernel.
     pub fn group(&self) -> Option<Group> {
         self.kind().1
     }

@@ -14,7 +14,7 @@ pub struct NamedTracepoint {
 }
 
 impl NamedTracepoint {
-    /// How many may be recorded at once: each is a program of its own in the kernel.
+    /// The maximum number recorded at once: each is a separate program in the kernel.
     pub const MOST: usize = 32;
 }
 

@@ -1,104 +1,104 @@
-//! What the numbers in events are called.
+//! The names of the numbers in events.
 
 use super::{StackId, Tid, TracepointFormat, TracepointId};
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A thread's process and name. Names come from strangers and hold any characters: presentation
-/// escapes them.
+/// A thread's process and name. Names are untrusted and may contain any characters: escape them for
+/// output.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct TaskName {
-    /// The thread group: what users call the PID.
+    /// The thread group: the PID in user space.
     pub process: u32,
     /// The thread's name (`comm`), at most 15 bytes.
     pub comm: String,
-    /// Its scheduling as text, where the recorder saw it: `SCHED_FIFO 80`.
+    /// Its scheduling as text, if the recorder saw it: `SCHED_FIFO 80`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<String>,
 }
 
-/// A function that `punctual probe` timed.
+/// A function timed by `punctual probe`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FunctionName {
     pub name: String,
-    /// The file that holds it.
+    /// The object file.
     pub object: String,
     /// Its offset in that file.
     pub offset: u64,
-    /// How the kernel executes the probed instruction: `nop5`, `push`, `emulated`, `out of line`,
-    /// … empty where unknown.
+    /// The kernel's way of executing the probed instruction: `nop5`, `push`, `emulated`, `out of
+    /// line`, … empty if unknown.
     #[serde(default)]
     pub site: String,
 }
 
-/// A source line that `punctual probe` stamped.
+/// A source line timestamped by `punctual probe`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LineName {
     /// The name of its point: `loop.c:42`.
     pub name: String,
-    /// The program or library that holds its code.
+    /// The program or library with its code.
     pub object: String,
-    /// Where that begins, as offsets in that file.
+    /// The starts of its code, as offsets in that file.
     pub offsets: Vec<u64>,
-    /// How the kernel executes the probed instructions: see [`FunctionName::site`].
+    /// The kernel's way of executing the probed instructions: see [`FunctionName::site`].
     pub sites: Vec<String>,
 }
 
-/// What became of the calls of a probed function.
+/// The counts of a probed function's calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CallCounts {
     pub entered: u64,
-    /// Calls that returned and were paired.
+    /// Calls with a matching return.
     pub returned: u64,
-    /// Calls that were left by longjmp, an exception, or the end of the thread.
+    /// Calls left by longjmp, an exception, or the end of the thread.
     pub left: u64,
-    /// Returns of calls that had begun before the probes were there.
+    /// Returns of calls that began before the probes existed.
     pub unpaired: u64,
-    /// Calls nested deeper than is followed: not timed.
+    /// Calls beyond the maximum depth: not timed.
     pub too_deep: u64,
-    /// Calls of more threads than are followed: not timed.
+    /// Calls beyond the maximum number of threads: not timed.
     pub no_room: u64,
 }
 
-/// What a probe costs on this machine, measured on functions that do nothing.
+/// The cost of a probe on this machine, measured on empty functions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProbeCost {
-    /// How the function begins, which decides the cost: see [`FunctionName::site`].
+    /// The first instruction of the function, which determines the cost: see
+    /// [`FunctionName::site`].
     pub site: String,
     pub calls: u64,
-    /// What an empty function is measured as: what every measured interval has too much.
+    /// The measured time of an empty function, which every measured interval includes.
     pub measured_min: Nanos,
     /// The median of the same.
     pub measured_median: Nanos,
     /// The 99th percentile of the same.
     pub measured_p99: Nanos,
-    /// What each call takes longer than without probes: what the program pays.
+    /// The additional time of each call with probes: the overhead for the program.
     pub added: Nanos,
 }
 
-/// What the numbers in events are called. What is not in here is shown as its number.
+/// The names of the numbers in events. Numbers without a name are shown as such.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Names {
-    /// Threads. A thread that changed its name is here with the last one.
+    /// Threads; a renamed thread has its last name.
     pub tasks: BTreeMap<Tid, TaskName>,
-    /// The threads of punctual that are none of what was measured.
+    /// The threads of punctual that were not part of the measurement.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub observers: BTreeSet<Tid>,
-    /// Test points; their place is a [`super::PointId`].
+    /// Test points; their index is a [`super::PointId`].
     pub points: Vec<String>,
-    /// Probed functions; their place is a [`super::FunctionId`].
+    /// Probed functions; their index is a [`super::FunctionId`].
     pub functions: Vec<FunctionName>,
-    /// Probed source lines, each of which is a test point of this name.
+    /// Probed source lines, each a test point of this name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineName>,
-    /// What became of the calls of functions, in the same order; known when the recording has
-    /// ended.
+    /// The counts of the functions' calls, in the same order; known once the recording has ended.
     pub calls: Vec<CallCounts>,
-    /// What probes cost here, by kind of function.
+    /// The cost of probes here, by kind of function.
     pub probe_costs: Vec<ProbeCost>,
-    /// Interrupts: number to the names of their handlers, as in /proc/interrupts.
+    /// Interrupts: the names of handlers by number, as in /proc/interrupts.
     pub irqs: BTreeMap<u32, String>,
     /// Interrupt vectors (`local_timer`, `reschedule`, …).
     pub vectors: BTreeMap<u8, String>,
@@ -110,14 +110,14 @@ pub struct Names {
     pub devices: BTreeMap<u32, String>,
     /// Idle states by number: `C1`.
     pub idle_states: BTreeMap<u32, String>,
-    /// The exit latency that each of them declares (cpuidle/stateN/latency).
+    /// The declared exit latency of each (cpuidle/stateN/latency).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub idle_latencies: BTreeMap<u32, Nanos>,
-    /// Kernel functions by address, for those addresses that occur.
+    /// The kernel functions at the addresses that occur.
     pub symbols: BTreeMap<u64, String>,
-    /// Kernel stacks, innermost first, as addresses; their place is a [`StackId`].
+    /// Kernel stacks as addresses, innermost first; their index is a [`StackId`].
     pub stacks: Vec<Vec<u64>>,
-    /// Tracepoints that were recorded by name; their place is a [`TracepointId`].
+    /// Tracepoints recorded by name; their index is a [`TracepointId`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tracepoints: Vec<TracepointFormat>,
 }

@@ -1,15 +1,14 @@
-//! Tracepoints that are recorded by name: their records as the kernel wrote them, and how these are
-//! read.
+//! Tracepoints recorded by name: their records as written by the kernel, and the decoding of these.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// A tracepoint's place in [`super::Names::tracepoints`].
+/// The index of a tracepoint in [`super::Names::tracepoints`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TracepointId(pub u32);
 
-/// The bytes of a record behind its common fields, as many as are kept.
+/// The bytes of a record after its common fields, up to a limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RecordBytes {
     count: u8,
@@ -17,12 +16,12 @@ pub struct RecordBytes {
 }
 
 impl RecordBytes {
-    /// How many bytes are kept: nearly all records of the kernel are shorter.
+    /// The maximum number of bytes kept: nearly all kernel records are shorter.
     pub const MOST: usize = 72;
-    /// Common fields that stand before them: number of the tracepoint, flags, thread.
+    /// The size of the common fields before them: number of the tracepoint, flags, thread.
     pub const COMMON: usize = 8;
 
-    /// The first of these bytes.
+    /// Keeps the first of these bytes.
     pub fn new(bytes: &[u8]) -> RecordBytes {
         let count = bytes.len().min(RecordBytes::MOST);
         let mut record = RecordBytes { count: count as u8, bytes: [0; RecordBytes::MOST] };
@@ -32,7 +31,7 @@ impl RecordBytes {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.count).min(RecordBytes::MOST)]
     }
-    /// A range of the whole record, common fields included; `None` where not all of it was kept.
+    /// A range of the whole record, including common fields; `None` if it was not completely kept.
     fn range(&self, offset: usize, size: usize) -> Option<&[u8]> {
         let from = offset.checked_sub(RecordBytes::COMMON)?;
         self.bytes().get(from..from.checked_add(size)?)
@@ -45,19 +44,19 @@ impl std::fmt::Debug for RecordBytes {
     }
 }
 
-/// How a field is read.
+/// The encoding of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldKind {
     Signed,
     Unsigned,
-    /// A pointer, of the kernel or of a program.
+    /// A pointer, in the kernel or in user space.
     Address,
     /// Characters up to the first NUL.
     Text,
-    /// Where characters lie in the record: `__data_loc`.
+    /// The position of characters in the record: `__data_loc`.
     TextAt,
-    /// The same, from the end of the field on: `__rel_loc`.
+    /// The same, relative to the end of the field: `__rel_loc`.
     TextBehind,
     Bytes,
 }
@@ -65,15 +64,15 @@ pub enum FieldKind {
 /// A field of a tracepoint, as its format file describes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecordField {
-    /// As the tracepoint's format names it.
+    /// Its name in the tracepoint's format.
     pub name: String,
-    /// Where it lies in the whole record.
+    /// Its offset in the whole record.
     pub offset: u16,
     pub size: u16,
     pub kind: FieldKind,
 }
 
-/// A tracepoint that is recorded by name.
+/// A tracepoint recorded by name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TracepointFormat {
     /// `kmem:kmalloc`.
@@ -82,8 +81,8 @@ pub struct TracepointFormat {
 }
 
 impl TracepointFormat {
-    /// The fields of a record, as trace-cmd(1) writes them: `bytes_req=20 bytes_alloc=32`. What was
-    /// not kept is `?`.
+    /// The fields of a record in the format of trace-cmd(1): `bytes_req=20 bytes_alloc=32`. Fields
+    /// that were not kept are `?`.
     pub fn describe(&self, record: &RecordBytes) -> String {
         let mut text = String::new();
         for field in &self.fields {
@@ -100,12 +99,12 @@ impl TracepointFormat {
     }
 }
 
-/// No record of the kernel is described by a longer text; a hostile bundle may have thousands of
-/// fields.
+/// The maximum length of a description: longer than for any kernel record, as a hostile bundle may
+/// have thousands of fields.
 const MOST_TEXT: usize = 1000;
 
 impl RecordField {
-    /// Its value as a number, without sign; `None` where it was not kept, or is none.
+    /// Its value as an unsigned number; `None` if it was not kept or is not a number.
     pub fn number(&self, record: &RecordBytes) -> Option<u64> {
         let is_number =
             matches!(self.kind, FieldKind::Signed | FieldKind::Unsigned | FieldKind::Address);
@@ -113,7 +112,7 @@ impl RecordField {
         (is_number && (1..=8).contains(&bytes.len())).then(|| unsigned(bytes))
     }
 
-    /// Its value as text; `None` where it was not kept.
+    /// Its value as text; `None` if it was not kept.
     pub fn value(&self, record: &RecordBytes) -> Option<String> {
         let bytes = record.range(self.offset.into(), self.size.into())?;
         let number = || unsigned(bytes);
@@ -143,7 +142,7 @@ impl RecordField {
     }
 }
 
-/// Kernels that are recorded are little-endian.
+/// Recorded kernels are little-endian.
 fn unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

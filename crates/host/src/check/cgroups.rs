@@ -1,5 +1,5 @@
-//! Control groups as far as the rules ask: who owns the cpuset controller, and which CPUs its
-//! partitions hold.
+//! Control groups for the rules: the owner of the cpuset controller, and the CPUs of its
+//! partitions.
 
 use crate::environment::{cpu_list, text};
 use crate::files::{FileError, Files};
@@ -8,20 +8,20 @@ use punctual_core::{CpuSet, Fact};
 /// At most this many children of the root are examined.
 const MAX_GROUPS: usize = 1024;
 
-/// The hierarchies that are mounted.
+/// The mounted hierarchies.
 #[derive(Clone, Debug)]
 pub struct Cgroups {
-    /// Where the cpuset controller is, and which version of cgroups owns it.
+    /// The cgroup version that owns the cpuset controller, and its mount point.
     pub cpuset: Fact<(u32, String)>,
-    /// Where the cpu controller of version 1 is mounted.
+    /// The mount point of the cpu controller of version 1.
     pub cpu_v1: Option<Mounted>,
-    /// CPUs in partitions of their own: `cpuset.cpus.partition` isolated or root, or version 1
-    /// sets outside load balancing.
+    /// CPUs in partitions of their own: `cpuset.cpus.partition` isolated or root, or version 1 sets
+    /// outside of load balancing.
     pub partitioned: CpuSet,
     /// The file that names them.
     pub partition_evidence: String,
-    /// Why there may be partitions that cannot be seen from here: in a container, only a part of
-    /// the hierarchy is mounted.
+    /// Why partitions may be invisible here: in a container, only a part of the hierarchy is
+    /// mounted.
     pub unseen: Option<String>,
 }
 
@@ -74,11 +74,11 @@ impl Cgroups {
     }
 }
 
-/// A hierarchy of control groups, and which part of it is mounted where.
+/// A hierarchy of control groups, with the mounted part and its mount point.
 #[derive(Clone, Debug)]
 pub struct Mounted {
     pub point: String,
-    /// The group that the mount point is: `/` for the whole hierarchy, as far as this process's
+    /// The group at the mount point: `/` for the whole hierarchy, as far as this process's
     /// namespace shows it.
     pub root: String,
     kind: &'static str,
@@ -86,8 +86,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// The directory of a group, as /proc/self/cgroup names it; `None` where it is outside the
-    /// part that is mounted (cgroups(7)).
+    /// The directory of a group, as /proc/self/cgroup names it; `None` if it is outside of the
+    /// mounted part (cgroups(7)).
     pub fn directory(&self, group: &str) -> Option<String> {
         let inside = group.strip_prefix(self.root.trim_end_matches('/'))?;
         let below = inside.is_empty() || inside.starts_with('/');
@@ -102,8 +102,7 @@ struct Mounts {
 }
 
 impl Mounts {
-    /// /proc/self/mountinfo names the part that is mounted; trees that were captured before it was
-    /// asked for have the other file alone.
+    /// /proc/self/mountinfo names the mounted part; older captured trees only have the other file.
     fn read(files: &dyn Files) -> Result<Mounts, FileError> {
         let path = "/proc/self/mountinfo";
         if let Ok(text) = files.read(path) {
@@ -129,9 +128,10 @@ impl Mounts {
         self.all.iter().find(|mount| mount.kind == "cgroup2").cloned()
     }
 
-    /// Whether a mount point is the root of its hierarchy. Within a namespace every part calls
-    /// itself `/`; files differ: `release_agent` is in the root of version 1 alone, `cgroup.type`
-    /// of version 2 everywhere else (kernel/cgroup/cgroup-v1.c, cgroup1_base_files; cgroup-v2.rst).
+    /// Whether a mount point is the root of its hierarchy. Within a namespace every part is shown
+    /// as `/`; files differ: `release_agent` is only in the root of version 1, `cgroup.type` of
+    /// version 2 everywhere but there (kernel/cgroup/cgroup-v1.c, cgroup1_base_files;
+    /// cgroup-v2.rst).
     fn is_whole(&self, files: &dyn Files, mounted: &Mounted) -> bool {
         let Mounted { point, root, kind, .. } = mounted;
         let v1 =
@@ -178,7 +178,7 @@ impl Mount {
 }
 
 /// The mount that holds an absolute path: the longest one, and of equal ones the last, which hides
-/// those before.
+/// the earlier ones.
 pub fn mount_of(mounts: &str, path: &str) -> Option<Mount> {
     let holds = |mount: &Mount| {
         let point = mount.point.trim_end_matches('/');
@@ -192,7 +192,7 @@ fn unescape(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
-/// Since Linux 6.7 the root lists its isolated CPUs itself; before, each child is asked.
+/// Since Linux 6.7 the root lists its isolated CPUs itself; before, each child is read.
 fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
     let mut cpus = CpuSet::new();
     let path = format!("{point}/cpuset.cpus.isolated");
@@ -201,7 +201,7 @@ fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
     }
     for child in files.list(point).unwrap_or_default().iter().take(MAX_GROUPS) {
         let partition = text(files, &format!("{point}/{child}/cpuset.cpus.partition"));
-        // An invalid one says so: `isolated invalid (…)`.
+        // An invalid one is shown as `isolated invalid (…)`.
         if matches!(partition.known().map(String::as_str), Some("isolated" | "root"))
             && let Fact::Known(own) =
                 cpu_list(files, &format!("{point}/{child}/cpuset.cpus.effective"))
@@ -212,9 +212,9 @@ fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
     (cpus, format!("{point}/*/cpuset.cpus.partition"))
 }
 
-/// Version 1 takes a set out of load balancing when neither its parent nor itself asks for it
-/// (Documentation/admin-guide/cgroup-v1/cpusets.rst, section 1.7). The prefix is missing with
-/// `noprefix`.
+/// Version 1 takes a set out of load balancing if neither its parent nor itself requests it
+/// (Documentation/admin-guide/cgroup-v1/cpusets.rst, section 1.7). With `noprefix` the prefix is
+/// missing.
 fn partitions_v1(files: &dyn Files, point: &str) -> (CpuSet, String) {
     let prefix = if files.exists(&format!("{point}/cpuset.cpus")) { "cpuset." } else { "" };
     let balanced = |group: &str| text(files, &format!("{group}/{prefix}sched_load_balance"));

@@ -11,13 +11,13 @@ use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use std::cell::OnceCell;
 
-/// How it was decided which CPUs are for real time.
+/// How the CPUs for real time were chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chosen {
     Named,
-    /// They are isolated: `isolcpus=` or a partition.
+    /// They are isolated: by `isolcpus=` or a partition.
     Isolated,
-    /// No CPU is set apart, so all are judged.
+    /// No CPU is isolated, so all are judged.
     All,
 }
 
@@ -28,7 +28,7 @@ pub struct Context<'a> {
     /// The CPUs that are for real time.
     pub cpus: CpuSet,
     pub chosen: Chosen,
-    /// A directory on the file system that results are written to.
+    /// A directory on the file system of the results.
     pub output: String,
     /// The owner of cpusets, and the partitions.
     pub(super) cgroups: Cgroups,
@@ -37,13 +37,13 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A system with its environment captured now. `cpus` are the ones for real time; without them
-    /// the isolated ones are, and without those all that are online.
+    /// A system with its environment captured now. `cpus` are the ones for real time; by default
+    /// the isolated ones, and without these all online CPUs.
     pub fn new(files: &'a dyn Files, cpus: Option<CpuSet>) -> Context<'a> {
         Context::of(files, capture(files), cpus)
     }
 
-    /// A system whose environment was captured already.
+    /// A system with an environment captured earlier.
     pub fn of(files: &'a dyn Files, environment: Environment, cpus: Option<CpuSet>) -> Context<'a> {
         let cgroups = Cgroups::read(files);
         let mut isolated = environment.topology.isolated.known().cloned().unwrap_or_default();
@@ -57,7 +57,7 @@ impl<'a> Context<'a> {
         Context { files, environment, cpus, chosen, output, cgroups, process, tasks }
     }
 
-    /// With the directory that results will be written to (absolute).
+    /// Sets the directory for results (absolute).
     pub fn output(mut self, directory: impl Into<String>) -> Context<'a> {
         self.output = directory.into();
         self
@@ -67,7 +67,7 @@ impl<'a> Context<'a> {
         self.files
     }
 
-    /// The CPUs set apart for real time; the rule does not apply where there are none.
+    /// The CPUs reserved for real time; the rule does not apply if there are none.
     pub fn dedicated(&self) -> Result<&CpuSet, Outcome> {
         match self.chosen {
             Chosen::Named | Chosen::Isolated => Ok(&self.cpus),
@@ -86,7 +86,7 @@ impl<'a> Context<'a> {
         Ok(known(&self.environment.topology.online)?.difference(&self.cpus))
     }
 
-    /// Facts of the CPUs that are checked.
+    /// Facts of the checked CPUs.
     pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, Outcome> {
         let all = known(&self.environment.cpus)?;
         let conclude: Vec<&CpuInfo> =
@@ -107,8 +107,7 @@ impl<'a> Context<'a> {
         as_number(path, &self.setting(path)?)
     }
 
-    /// A setting of a part of the kernel that may not be built in; the rule does not apply where it
-    /// is not.
+    /// A setting of an optional part of the kernel; the rule does not apply if it is not built in.
     pub fn setting_of(&self, path: &str, option: &str) -> Result<String, Outcome> {
         self.setting(path).map_err(|unread| match self.environment.kernel.config.known() {
             Some(config) if !config.has(option) => not_applicable(
@@ -147,9 +146,9 @@ impl<'a> Context<'a> {
         known(self.tasks.get_or_init(|| tasks::read(self.files))).map(Vec::as_slice)
     }
 
-    /// Ends a rule that is about x86 alone. The kernel names its architecture since Linux 6.1;
-    /// before, only an x86 has a vendor in /proc/cpuinfo (arch/x86/kernel/cpu/proc.c), and arm64
-    /// and riscv64 have lines of their own.
+    /// Ends a rule that applies to x86 only. The kernel names its architecture since Linux 6.1;
+    /// before, only x86 has a vendor in /proc/cpuinfo (arch/x86/kernel/cpu/proc.c), and arm64 and
+    /// riscv64 have their own lines.
     pub fn only_x86(&self) -> Result<(), Outcome> {
         let (kernel, machine) = (&self.environment.kernel, &self.environment.machine);
         let evidence = match (&kernel.architecture, &machine.vendor, &machine.cpu_model) {
@@ -164,14 +163,14 @@ impl<'a> Context<'a> {
         Err(not_applicable("this is not an x86", evidence))
     }
 
-    /// Whether the architecture is known to be another than x86.
+    /// Whether the architecture is known not to be x86.
     pub fn is_no_x86(&self) -> bool {
         self.only_x86().is_err_and(|outcome| !outcome.applies)
     }
 
-    /// The CPUs that may be set apart: those for real time, where others remain. No remedy sets
-    /// all apart, or CPUs that the user did not choose, or the first one, which the rule
-    /// `housekeeping-cpus` asks to leave out.
+    /// The CPUs that may be isolated: those for real time, if others remain. No remedy isolates all
+    /// CPUs, or CPUs that the user did not choose, or the first one, which the rule
+    /// `housekeeping-cpus` excludes.
     pub fn to_isolate(&self) -> Option<CpuSet> {
         let others = self.housekeeping().is_ok_and(|rest| !rest.is_empty());
         let cpus = self.cpus.difference(&CpuSet::single(0));
@@ -179,7 +178,7 @@ impl<'a> Context<'a> {
     }
 
     /// A parameter of the kernel's command line: to be added, or to replace those of the same name
-    /// that ask for something else. `None` where it is there already, in force or not.
+    /// with other values. `None` if it is already present, in force or not.
     pub fn boot_parameter(&self, name: &str, value: &str) -> Option<Fix> {
         let word = |value: &str| match value {
             "" => name.to_owned(),
@@ -205,19 +204,19 @@ impl<'a> Context<'a> {
         Some(Fix::by_hand(format!("{change}{place} and reboot")))
     }
 
-    /// To make a partition of them.
+    /// Creates a partition of them.
     pub fn isolate(&self) -> Option<Fix> {
         self.to_isolate().map(|cpus| Fix::by_hand(format!("punctual isolate create {cpus}")))
     }
 
-    /// The words of the command line with this name, where there are some.
+    /// The words of the command line with this name, if any.
     pub fn asked_for(&self, name: &str) -> Option<String> {
         let values = self.environment.kernel.command_line.known()?.values(name);
         let words = values.iter().map(|value| format!("{name}={value}"));
         Some(words.collect::<Vec<_>>().join(" ")).filter(|words| !words.is_empty())
     }
 
-    /// Reads a list of CPUs of the command line as this kernel does.
+    /// Parses a list of CPUs of the command line like this kernel.
     pub fn boot_list(&self, list: &str) -> BootList {
         let possible = self.environment.topology.possible.known();
         ListReader { release: self.environment.kernel.numbers(), possible }.read(list)
@@ -228,8 +227,7 @@ impl<'a> Context<'a> {
         self.environment.machine.hypervisor.known().is_some_and(|h| h.present)
     }
 
-    /// In a guest, the hardware is controlled by the host: a rule about a missing file does not
-    /// apply.
+    /// In a guest, the host controls the hardware: a rule about a missing file does not apply.
     pub fn unless_guest<T>(&self, value: Result<T, Outcome>, what: &str) -> Result<T, Outcome> {
         value.map_err(|unread| {
             if self.is_guest() {
@@ -251,8 +249,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A file of tracefs, which is mounted in one of two places; the path that was read comes with
-    /// it.
+    /// A file of tracefs, which has two possible mount points; returns the path too.
     pub fn tracefs(&self, name: &str) -> Result<(String, String), Outcome> {
         let (first, second) =
             (format!("/sys/kernel/tracing/{name}"), format!("/sys/kernel/debug/tracing/{name}"));
@@ -269,7 +266,7 @@ pub fn known<T>(fact: &Fact<T>) -> Result<&T, Outcome> {
     fact.known().ok_or_else(|| unknown(reason(fact)))
 }
 
-/// Why a value is not known.
+/// Why a value is unknown.
 pub fn reason<T>(fact: &Fact<T>) -> String {
     match fact {
         Fact::Unavailable(why) => why.clone(),

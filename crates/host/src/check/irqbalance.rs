@@ -1,13 +1,13 @@
-//! Which CPUs irqbalance leaves alone (irqbalance's cputree.c, setup_banned_cpus, 1.0 to 1.9.5).
+//! The CPUs that irqbalance excludes (irqbalance's cputree.c, setup_banned_cpus, 1.0 to 1.9.5).
 //!
-//! A mask in `IRQBALANCE_BANNED_CPUS` goes before a list in `IRQBALANCE_BANNED_CPULIST`, although
-//! the daemon logs that the mask "is discarded", and either replaces what it finds out by itself:
-//! the isolated and the nohz_full CPUs count only where neither is set.
+//! A mask in `IRQBALANCE_BANNED_CPUS` takes precedence over a list in `IRQBALANCE_BANNED_CPULIST`,
+//! although the daemon logs that the mask "is discarded", and either replaces its own detection:
+//! the isolated and the nohz_full CPUs count only if neither is set.
 
 use crate::files::Files;
 use punctual_core::CpuSet;
 
-/// Where distributions keep its environment, the later ones over the earlier ones: upstream,
+/// The files of its environment in distributions, later ones override earlier ones: upstream,
 /// Debian, Fedora and SUSE (misc/irqbalance.service.in).
 const FILES: [&str; 4] = [
     "/usr/lib/irqbalance/defaults.env",
@@ -18,26 +18,26 @@ const FILES: [&str; 4] = [
 const MASK: &str = "IRQBALANCE_BANNED_CPUS";
 const LIST: &str = "IRQBALANCE_BANNED_CPULIST";
 
-/// Which CPUs irqbalance leaves out.
+/// The CPUs that irqbalance excludes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ban {
-    /// Nothing: it leaves out the CPUs that the kernel calls isolated or nohz_full.
+    /// No setting: it excludes the isolated and nohz_full CPUs of the kernel.
     Detected,
-    /// These CPUs and no others, by this setting.
+    /// Only these CPUs, by this setting.
     Cpus(CpuSet, String),
-    /// An empty value. Of a list, up to 1.9.5 it is as if it were not set, later it bans no CPU
-    /// (irqbalance(1)); of a mask, it bans no CPU up to 1.6 and is as if it were not set later.
+    /// An empty value. An empty list is the same as none up to 1.9.5, later it bans no CPU
+    /// (irqbalance(1)); an empty mask bans no CPU up to 1.6 and is the same as none later.
     Empty(String),
-    /// It is not known what it makes of this setting, or a file cannot be read.
+    /// The effect of this setting is unknown, or a file cannot be read.
     Unknown(String),
 }
 
-/// A variable of its environment, and where it is set.
+/// A variable of its environment, and the file that sets it.
 type Variable = Option<(String, String)>;
 
 impl Ban {
-    /// Of a running irqbalance: its environment, where this user may read it, else the files that
-    /// services get it from.
+    /// The ban of a running irqbalance: from its environment, if this user may read it, else from
+    /// the environment files of its service.
     pub fn read(files: &dyn Files, pid: u32) -> Ban {
         let path = format!("/proc/{pid}/environ");
         let own = files.read(&path).ok().filter(|environment| !environment.is_empty());
@@ -84,15 +84,15 @@ impl Ban {
     }
 }
 
-/// Hexadecimal digits; `0x` before them ends the reading at the x, with no CPU banned (bitmap.c,
+/// Hexadecimal digits; a leading `0x` ends the parsing at the x, with no CPU banned (bitmap.c,
 /// __bitmap_parse).
 fn read_mask(value: &str) -> Option<CpuSet> {
     let prefixed = ["0x", "0X"].iter().any(|prefix| value.trim_start().starts_with(prefix));
     if prefixed { Some(CpuSet::new()) } else { CpuSet::from_mask(value).ok() }
 }
 
-/// The two variables as `EnvironmentFile=` takes them from these files (systemd.exec(5)): the last
-/// assignment of each holds.
+/// The two variables as `EnvironmentFile=` reads them from these files (systemd.exec(5)): the last
+/// assignment of each counts.
 fn of_files(files: &dyn Files) -> Result<(Variable, Variable), String> {
     let (mut mask, mut list) = (None, None);
     for path in FILES {
@@ -114,7 +114,7 @@ fn of_files(files: &dyn Files) -> Result<(Variable, Variable), String> {
     Ok((mask, list))
 }
 
-/// A value without the quotation marks around it.
+/// A value without surrounding quotation marks.
 fn unquote(value: &str) -> String {
     let inner = ['"', '\''].iter().find_map(|mark| value.strip_prefix(*mark)?.strip_suffix(*mark));
     inner.unwrap_or(value).to_owned()
@@ -154,7 +154,7 @@ mod tests {
         let both = "IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPUS=c\n";
         assert_eq!(of(both), "bans `2-3`");
         assert_eq!(of("IRQBALANCE_BANNED_CPUS=ff,00000001\n"), "bans `0,32-39`");
-        // Versions that read the list take an empty mask as if it were not set.
+        // Versions that read the list treat an empty mask as unset.
         assert_eq!(of("IRQBALANCE_BANNED_CPUS=\nIRQBALANCE_BANNED_CPULIST=1\n"), "bans `1`");
         assert_eq!(of("IRQBALANCE_BANNED_CPUS=\n"), "empty");
     }

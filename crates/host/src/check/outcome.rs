@@ -1,18 +1,18 @@
-//! What a rule concludes.
+//! The conclusion of a rule.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The judgement of a rule.
+/// The verdict of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be, or nothing to judge.
+    /// As expected, or nothing to judge.
     Ok,
     /// Cannot be determined: a file could not be read or understood.
     Unknown,
     Advice,
-    /// Will cost latency under some circumstances.
+    /// Causes latency under some circumstances.
     Warning,
     /// Not fit for real time.
     Bad,
@@ -30,11 +30,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One write that fixes something, to be made through the journal.
+/// One write that fixes something, made through the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Write {
     pub path: String,
-    /// What to write into it.
+    /// The value to write.
     pub value: String,
 }
 
@@ -43,13 +43,13 @@ pub struct Write {
 pub struct Fix {
     /// For a person: a shell command, or what to change and where.
     pub command: String,
-    /// For `check --fix`: the same as writes; none where only a person can do it (boot parameters,
+    /// For `check --fix`: the same as writes; empty if only a person can do it (boot parameters,
     /// packages, hardware).
     pub writes: Vec<Write>,
 }
 
 impl Fix {
-    /// Something that only a person can do.
+    /// A fix that only a person can do.
     pub fn by_hand(command: impl Into<String>) -> Fix {
         Fix { command: command.into(), writes: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl Fix {
     }
 }
 
-/// A path as a shell takes it; names of interfaces are part of some.
+/// A path quoted for a shell; some contain interface names.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,".contains(c);
     if path.chars().all(plain) {
@@ -78,7 +78,8 @@ fn quoted(path: &str) -> String {
     }
 }
 
-/// What a rule concludes. An `Err` is the same as an `Ok`: it only lets a rule end early with `?`.
+/// The conclusion of a rule. `Err` and `Ok` are equivalent: `Err` only lets a rule end early with
+/// `?`.
 pub type Conclusion = Result<Outcome, Outcome>;
 
 /// A verdict with its reasons.
@@ -89,7 +90,7 @@ pub struct Outcome {
     pub applies: bool,
     pub message: String,
     pub evidence: String,
-    /// What to do about it.
+    /// The remedy.
     pub fix: Option<Fix>,
 }
 
@@ -98,7 +99,7 @@ impl Outcome {
         self.fix = Some(fix);
         self
     }
-    /// With a remedy, where there is one.
+    /// Adds a remedy, if any.
     pub fn fix_by(self, fix: Option<Fix>) -> Outcome {
         Outcome { fix, ..self }
     }
@@ -124,7 +125,7 @@ pub fn ok(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
 pub fn advice(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
     outcome(Verdict::Advice, message, evidence)
 }
-/// Will cost latency under some circumstances.
+/// Causes latency under some circumstances.
 pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
     outcome(Verdict::Warning, message, evidence)
 }
@@ -154,7 +155,7 @@ pub fn format_evidence(path: &str, value: impl fmt::Display) -> String {
     format!("{path} is `{short}`")
 }
 
-/// Some of many names: the first eight and how many more.
+/// The first eight names, and the number of others.
 pub fn join_some(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What this process may do: its limits and its capabilities.
+//! The rights of this process: its limits and its capabilities.
 
 use crate::environment::text;
 use crate::files::Files;
@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    /// Whether a capability is in force.
+    /// Whether a capability is effective.
     pub fn has(&self, capability: Capability) -> Fact<bool> {
         self.capabilities.clone().map(|rights| rights.has(capability))
     }

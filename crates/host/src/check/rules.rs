@@ -1,4 +1,4 @@
-//! The table of rules, a file a group.
+//! The table of rules, one file per group.
 
 mod clock;
 mod debugging;
@@ -18,26 +18,26 @@ use super::context::Context;
 use super::outcome::Conclusion;
 use std::fmt;
 
-/// What a rule is about.
+/// The subject of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
     Kernel,
     Clock,
-    /// Frequency, idle states and other savings of power.
+    /// Frequency, idle states and other power saving.
     Power,
     Isolation,
-    /// Interrupts and where they go.
+    /// Interrupts and their CPUs.
     Interrupts,
     Workload,
     /// The kernel's own periodic work.
     Housekeeping,
     Memory,
-    /// Checks and tracers that cost time.
+    /// Checks and tracers that take time.
     Debugging,
     Platform,
-    /// What this user may do.
+    /// The rights of this user.
     Rights,
-    /// What punctual itself can use here.
+    /// Facilities that punctual can use.
     Tools,
 }
 
@@ -64,16 +64,16 @@ pub struct Rule {
     /// Its name, in kebab case; never changed once released.
     pub id: &'static str,
     pub group: Group,
-    /// What should be the case.
+    /// The expected state.
     pub title: &'static str,
     /// Why it matters, in one sentence.
     pub why: &'static str,
-    /// Kernel documentation, source file or man page that says so.
+    /// Kernel documentation, source file or man page with the reason.
     pub source: &'static str,
     pub evaluate: fn(&Context) -> Conclusion,
 }
 
-/// All rules, in the order in which they are shown.
+/// All rules, in display order.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     [
         kernel::RULES,

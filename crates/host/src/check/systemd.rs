@@ -1,4 +1,4 @@
-//! On which CPUs systemd starts services: `CPUAffinity=` of its configuration, and
+//! The CPUs on which systemd starts services: `CPUAffinity=` of its configuration, and
 //! `systemd.cpu_affinity=` of the kernel's command line, which takes precedence
 //! (systemd-system.conf(5), kernel-command-line(7); systemd's src/core/main.c and
 //! src/shared/cpu-set-util.c).
@@ -8,25 +8,25 @@ use crate::files::Files;
 use punctual_core::CpuSet;
 use std::collections::BTreeMap;
 
-/// Directories with configuration, what stands in an earlier one replaces a file of the same name
-/// in a later one.
+/// Directories with configuration; a file in an earlier one replaces a file of the same name in a
+/// later one.
 const PLACES: [&str; 4] =
     ["/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"];
 const FILE: &str = "system.conf";
-/// More drop-ins are not read.
+/// The maximum number of drop-ins read.
 const MAX_DROP_INS: usize = 256;
 
 /// The affinity that systemd gives itself and its services.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Affinity {
-    /// The CPUs; `None` where none are set, so that services start on all.
+    /// The CPUs; `None` if none are set, so that services start on all.
     pub cpus: Option<CpuSet>,
-    /// The settings that say so, in the order in which they count.
+    /// The settings that determine it, in order of precedence.
     pub settings: Vec<String>,
 }
 
 impl Affinity {
-    /// Reads it. An error says which file is there and cannot be read.
+    /// Reads it. An error names the file that exists but cannot be read.
     pub fn read(files: &dyn Files, line: &CommandLine) -> Result<Affinity, String> {
         let mut affinity = Affinity::default();
         for path in configuration(files) {
@@ -41,8 +41,8 @@ impl Affinity {
         Ok(affinity)
     }
 
-    /// Repeated lines are merged, an empty one resets those before, and one that is no list is
-    /// passed over.
+    /// Repeated lines are merged, an empty one resets earlier ones, and one that is no list is
+    /// ignored.
     fn merge(&mut self, path: &str, value: &str) {
         let setting = format!("{path}: CPUAffinity={}", clip(value));
         match read_list(value) {
@@ -65,7 +65,7 @@ impl Affinity {
     }
 }
 
-/// The main file, the first of its places, and the drop-ins of all places by name.
+/// The main file (the first that exists) and the drop-ins of all directories by name.
 fn configuration(files: &dyn Files) -> Vec<String> {
     let main = PLACES.iter().map(|place| format!("{place}/{FILE}"));
     let main = main.into_iter().find(|path| files.exists(path));
@@ -90,7 +90,7 @@ fn assignments(text: &str) -> Vec<String> {
         if line.starts_with(['#', ';']) {
             continue;
         }
-        // A line goes on where it ends in a backslash.
+        // A trailing backslash continues the line.
         if let Some(start) = line.strip_suffix('\\') {
             joined += start;
             joined.push(' ');
@@ -110,7 +110,7 @@ fn assignments(text: &str) -> Vec<String> {
     values
 }
 
-/// CPUs and ranges between white space or commas; a range that runs backwards is left out.
+/// CPUs and ranges between white space or commas; a backward range is ignored.
 fn read_list(value: &str) -> Option<CpuSet> {
     let mut cpus = CpuSet::new();
     let words = value.split(|c: char| c == ',' || c.is_ascii_whitespace());

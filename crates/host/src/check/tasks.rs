@@ -1,10 +1,10 @@
-//! The tasks of the system, as far as /proc tells without entering each thread.
+//! The tasks of the system that /proc lists at its top level.
 
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 
-/// Tasks beyond this are not looked at: the largest PID (PID_MAX_LIMIT, include/linux/threads.h)
-/// would take minutes.
+/// The maximum number of tasks read: the largest PID (PID_MAX_LIMIT, include/linux/threads.h) would
+/// take minutes.
 const MAX_TASKS: usize = 65_536;
 /// `PF_KTHREAD`, include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -17,16 +17,15 @@ pub struct Task {
     pub pid: u32,
     pub name: String,
     pub kernel: bool,
-    /// Whether its affinity may be changed: the kernel refuses it for its own workers and
-    /// rescuers.
+    /// Whether its affinity may be changed: the kernel refuses it for its own workers and rescuers.
     pub movable: bool,
     /// 1 to 99 under SCHED_FIFO and SCHED_RR, else 0.
     pub rt_priority: u32,
-    /// Where it may run; `None` when it ended before that was read.
+    /// The CPUs that it may run on; `None` if it ended before they were read.
     pub allowed: Option<CpuSet>,
 }
 
-/// A task that ends while it is read is left out: it is no longer there.
+/// Tasks that end while they are read are omitted.
 pub fn read(files: &dyn Files) -> Fact<Vec<Task>> {
     let names = match files.list("/proc") {
         Ok(names) => names,

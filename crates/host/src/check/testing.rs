@@ -1,17 +1,17 @@
-//! A tree of files in memory, for rules and readers under test.
+//! A file tree in memory, for tests of rules and readers.
 
 use crate::files::{FileError, Files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// What a path of a [`FakeFiles`] answers.
+/// The answer of a path of a [`FakeFiles`].
 #[derive(Clone, Debug)]
 enum Answer {
     Bytes(Vec<u8>),
     Errno(i32),
 }
 
-/// Files by path; every directory on the way to one exists. Nothing can be written.
+/// Files by path; all parent directories exist. Nothing can be written.
 #[derive(Clone, Debug, Default)]
 pub struct FakeFiles(BTreeMap<String, Answer>);
 
@@ -20,7 +20,7 @@ impl FakeFiles {
     pub fn new() -> FakeFiles {
         FakeFiles::default()
     }
-    /// A file with this text.
+    /// Adds a file with this text.
     pub fn with(self, path: &str, text: &str) -> FakeFiles {
         self.with_bytes(path, text.as_bytes())
     }
@@ -28,18 +28,18 @@ impl FakeFiles {
         self.0.insert(path.to_owned(), Answer::Bytes(bytes.to_vec()));
         self
     }
-    /// A file that is there and refuses to be read.
+    /// Adds a file that exists but cannot be read.
     pub fn refusing(mut self, path: &str, errno: i32) -> FakeFiles {
         self.0.insert(path.to_owned(), Answer::Errno(errno));
         self
     }
-    /// Without a file, or a whole directory.
+    /// Removes a file, or a whole directory.
     pub fn without(mut self, path: &str) -> FakeFiles {
         let below = format!("{path}/");
         self.0.retain(|p, _| p != path && !p.starts_with(&below));
         self
     }
-    /// This tree with the files of another laid over it.
+    /// This tree, overlaid with the files of another.
     pub fn over(mut self, upper: FakeFiles) -> FakeFiles {
         self.0.extend(upper.0);
         self
@@ -56,7 +56,7 @@ impl FakeFiles {
     }
 }
 
-/// The tree of `testing/ideal.txt`: every rule is content with it.
+/// The tree of `testing/ideal.txt`, which satisfies every rule.
 pub fn ideal() -> FakeFiles {
     let mut files = FakeFiles::new();
     for line in include_str!("testing/ideal.txt").lines().filter(|line| line.starts_with('/')) {
@@ -67,8 +67,7 @@ pub fn ideal() -> FakeFiles {
             files = files.with(&here(path), &value);
         }
     }
-    // The count of SMIs is at 0x34 in each CPU's registers, and nobody asks for awake CPUs: 2,000
-    // s.
+    // The SMI count is at 0x34 in each CPU's registers; a latency request of 2,000 s permits sleep.
     let files = (0..4)
         .fold(files, |files, cpu| files.with_bytes(&format!("/dev/cpu/{cpu}/msr"), &[0; 0x40]));
     files.with_bytes("/dev/cpu_dma_latency", &2_000_000_000i32.to_ne_bytes())

@@ -54,7 +54,7 @@ fn on_the_ideal_machine_every_rule_is_content() {
     let unhappy: Vec<RuleResult> =
         results(&ideal(), None).into_iter().filter(|r| r.verdict != Verdict::Ok).collect();
     assert_eq!(unhappy, []);
-    // These have nothing to judge there; their good cases are in the table.
+    // These rules have nothing to judge there; their good cases are in the table.
     let idle: Vec<String> =
         results(&ideal(), None).into_iter().filter(|r| !r.applies).map(|r| r.id).collect();
     assert_eq!(idle, ["rt-group-budget"]);
@@ -62,7 +62,7 @@ fn on_the_ideal_machine_every_rule_is_content() {
 
 #[test]
 fn in_an_empty_tree_nothing_is_known() {
-    // These judge that something is there at all.
+    // These rules judge that something exists.
     let conclude = [
         "systemd-affinity",
         "cpuset-controller",

@@ -1,35 +1,35 @@
-//! Lists of CPUs on the kernel's command line, as the kernel that reads them does
-//! (lib/bitmap-str.c, bitmap_parselist; before Linux 6.6 in lib/bitmap.c).
+//! Lists of CPUs on the kernel's command line, parsed as by the booted kernel (lib/bitmap-str.c,
+//! bitmap_parselist; before Linux 6.6 in lib/bitmap.c).
 //!
-//! Its grammar grew: `N`, the last CPU of the kernel's mask, came with Linux 5.13, and `all` with
-//! 5.14. How wide the mask is, no file states: it holds at least the possible CPUs. What depends on
-//! more than that is not known.
+//! The grammar grew: `N`, the last CPU of the kernel's mask, came with Linux 5.13, and `all` with
+//! 5.14. No file states the width of the mask: it covers at least the possible CPUs. Results that
+//! depend on more are unknown.
 
 use punctual_core::CpuSet;
 use punctual_core::cpuset::MAX_CPUS;
 
-/// Linux that first reads `N` ("lib: bitmap: support "N" as an alias for size of bitmap").
+/// The first Linux that reads `N` ("lib: bitmap: support "N" as an alias for size of bitmap").
 const SINCE_N: (u32, u32) = (5, 13);
-/// Linux that first reads `all` ("bitmap_parse: Support 'all' semantics").
+/// The first Linux that reads `all` ("bitmap_parse: Support 'all' semantics").
 const SINCE_ALL: (u32, u32) = (5, 14);
 
-/// What a kernel makes of a list.
+/// The result of a kernel's parsing of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BootList {
     /// These of the possible CPUs.
     Cpus(CpuSet),
-    /// It refuses the whole list, for this reason.
+    /// The kernel refuses the whole list, for this reason.
     Refused(String),
-    /// What it makes of the list depends on what is not known here: this.
+    /// The result depends on this unknown fact.
     Unknown(String),
 }
 
-/// The kernel that reads.
+/// The kernel that parses.
 #[derive(Clone, Copy, Debug)]
 pub struct ListReader<'a> {
     /// Major and minor number of its release.
     pub release: Option<(u32, u32)>,
-    /// The CPUs that it could ever have.
+    /// The possible CPUs.
     pub possible: Option<&'a CpuSet>,
 }
 
@@ -37,11 +37,11 @@ pub struct ListReader<'a> {
 #[derive(Clone, Copy)]
 enum Number {
     Cpu(usize),
-    /// `N`, where the kernel knows it.
+    /// `N`, if the kernel knows it.
     Last,
 }
 
-/// A part of a list: from and to, and of each group of so many CPUs the first so many.
+/// A part of a list: from and to, and for groups the group size and the used CPUs of each group.
 struct Region {
     first: Number,
     last: Number,
@@ -107,7 +107,7 @@ impl ListReader<'_> {
         }
     }
 
-    /// Ends the reading where this kernel does not know a word.
+    /// Fails if this kernel does not know a word.
     fn knows(&self, word: &str, since: (u32, u32)) -> Result<(), BootList> {
         let (major, minor) = since;
         match self.release {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(nobody.read("1-2"), BootList::Cpus(set("1-2")));
         let nowhere = ListReader { release: Some((6, 1)), possible: None };
         assert!(matches!(nowhere.read("1-2"), BootList::Unknown(_)));
-        // Only possible CPUs are meant.
+        // Only possible CPUs are included.
         assert_eq!(read((6, 1), "0,2-3", "0-2"), BootList::Cpus(set("0,2")));
     }
 

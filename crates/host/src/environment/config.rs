@@ -1,4 +1,4 @@
-//! The kernel's configuration: from the kernel itself, or from where distributions put it.
+//! The kernel's configuration: from the kernel itself, or from the distribution's files.
 
 use crate::files::{FileError, Files};
 use flate2::read::MultiGzDecoder;
@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// A configuration is some 300 kB; a file that unpacks to more than this is not one.
+/// A configuration has some 300 kB; a file that unpacks to more than this is none.
 const MAX_CONFIG: u64 = 4 << 20;
 
-/// Options that bear on latency or on what can be traced. Kept in the bundle; the rules ask for no
-/// others.
+/// Options that affect latency or tracing. Stored in the bundle; the rules use no others.
 pub const OPTIONS: [&str; 66] = [
     "BPF_SYSCALL",
     "COMPACTION",
@@ -85,13 +84,12 @@ pub const OPTIONS: [&str; 66] = [
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigSource(pub String);
 
-/// The kernel's configuration, as far as [`OPTIONS`] goes.
+/// The kernel's configuration, limited to [`OPTIONS`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KernelConfig {
     /// The file that it was read from.
     pub source: ConfigSource,
-    /// `y`, `m`, a number or a text, by option without `CONFIG_`. An option that is not set is not
-    /// there.
+    /// `y`, `m`, a number or a text, by option without `CONFIG_`. Unset options are absent.
     pub options: BTreeMap<String, String>,
 }
 
@@ -100,20 +98,21 @@ impl KernelConfig {
     pub fn has(&self, option: &str) -> bool {
         matches!(self.get(option), Some("y" | "m"))
     }
-    /// An option's value; `None` where it is not set.
+    /// An option's value; `None` if it is not set.
     pub fn get(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }
 
-    /// Looks where kernels and distributions leave it: the kernel itself (CONFIG_IKCONFIG_PROC),
-    /// /boot (Debian, Fedora, SUSE), and beside the modules (Fedora, openSUSE, Arch).
+    /// Reads the usual files of kernels and distributions: the kernel itself
+    /// (CONFIG_IKCONFIG_PROC), /boot (Debian, Fedora, SUSE), and beside the modules (Fedora,
+    /// openSUSE, Arch).
     pub(super) fn read(files: &dyn Files, release: Option<&str>) -> Fact<KernelConfig> {
         let mut tried = match files.read_bytes("/proc/config.gz").map(|packed| unpack(&packed)) {
             Ok(Ok(text)) => return parse("/proc/config.gz", &text),
             Ok(Err(why)) => vec![format!("/proc/config.gz: {why}")],
             Err(why) => vec![why.to_string()],
         };
-        // The release becomes part of a path, and a captured tree may say anything.
+        // The release becomes part of a path, and a captured tree is untrusted.
         let Some(release) =
             release.filter(|r| !r.is_empty() && !r.contains('/') && !r.contains(".."))
         else {
@@ -148,8 +147,8 @@ fn unpack(packed: &[u8]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Reads `CONFIG_X=value` lines. A text without any is not a configuration: that no option is set
-/// cannot be concluded.
+/// Parses `CONFIG_X=value` lines. A text without any is no configuration: it does not prove that
+/// options are unset.
 fn parse(source: &str, text: &str) -> Fact<KernelConfig> {
     let set = |line: &str| -> Option<(String, String)> {
         let (option, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;

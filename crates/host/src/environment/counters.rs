@@ -1,4 +1,4 @@
-//! Counters that only grow: two readings, before and after a run, show what happened in it.
+//! Counters that only grow: two readings, before and after a run, show the events during it.
 
 use super::topology::Topology;
 use super::{Interrupts, Machine};
@@ -16,9 +16,9 @@ const MSR_SMI_COUNT: u64 = 0x34;
 pub struct Counters {
     pub interrupts: Fact<Interrupts>,
     pub softirqs: Fact<Interrupts>,
-    /// Time that the hypervisor gave to others while a CPU had work, by CPU.
+    /// Steal time, by CPU: time that the hypervisor gave to others while the CPU had work.
     pub steal: Fact<BTreeMap<usize, Nanos>>,
-    /// System management interrupts, by CPU: time that the firmware takes and no kernel sees.
+    /// System management interrupts, by CPU: time taken by the firmware, invisible to the kernel.
     pub smi: Fact<BTreeMap<usize, u64>>,
 }
 
@@ -34,7 +34,7 @@ impl Counters {
 }
 
 /// `cpu0 user nice system idle iowait irq softirq steal …` in ticks of USER_HZ, which is 100 on
-/// every architecture that Linux still has but Alpha (include/asm-generic/param.h).
+/// every architecture that Linux supports except Alpha (include/asm-generic/param.h).
 fn read_steal(files: &dyn Files) -> Fact<BTreeMap<usize, Nanos>> {
     let path = "/proc/stat";
     let cpu = |line: &str| -> Option<(usize, Nanos)> {

@@ -1,4 +1,4 @@
-//! Each CPU: what drives its frequency and how deep it sleeps.
+//! Frequency scaling and idle states of each CPU.
 
 use super::read::{number, text};
 use super::topology::Topology;
@@ -32,9 +32,9 @@ impl fmt::Display for Kilohertz {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuInfo {
     pub cpu: usize,
-    /// How its frequency is governed.
+    /// Its frequency scaling.
     pub frequency: Frequency,
-    /// The idle states that it has, the shallowest first.
+    /// Its idle states, the shallowest first.
     pub idle_states: Fact<Vec<IdleState>>,
 }
 
@@ -46,15 +46,15 @@ pub struct Frequency {
     pub driver: Fact<String>,
     /// `performance`, `schedutil`, …
     pub governor: Fact<String>,
-    /// The lowest that the governor may choose.
+    /// The lowest frequency allowed to the governor.
     pub min: Fact<Kilohertz>,
-    /// The highest that the governor may choose.
+    /// The highest frequency allowed to the governor.
     pub max: Fact<Kilohertz>,
-    /// The highest that the hardware can.
+    /// The highest frequency of the hardware.
     pub hardware_max: Fact<Kilohertz>,
-    /// What it was when it was read.
+    /// The frequency when it was read.
     pub current: Fact<Kilohertz>,
-    /// What drivers that choose by themselves are told to prefer.
+    /// The preference given to drivers that choose the frequency themselves.
     pub energy_preference: Fact<String>,
 }
 
@@ -63,11 +63,11 @@ pub struct Frequency {
 pub struct IdleState {
     /// `POLL`, `C1`, `C6`, `WFI`.
     pub name: String,
-    /// How long the way out of it takes.
+    /// The declared exit latency.
     pub exit_latency: Fact<Nanos>,
-    /// How long one must stay in it for it to be worth while.
+    /// The minimum residency for which entering it pays off.
     pub residency: Fact<Nanos>,
-    /// Whether it is switched off for this CPU.
+    /// Whether it is disabled for this CPU.
     pub disabled: Fact<bool>,
 }
 

@@ -5,32 +5,32 @@ use punctual_core::Fact;
 use punctual_core::cpuset::MAX_CPUS;
 use serde::{Deserialize, Serialize};
 
-/// Lines beyond this are counted and not kept. The largest machines have some thousands.
+/// Lines beyond this number are counted but not stored. The largest machines have some thousands.
 const MAX_LINES: usize = 4096;
-/// Counts beyond this are not kept either: lines times CPUs of the largest machines.
+/// Counts beyond this number are not stored either: lines times CPUs of the largest machines.
 const MAX_COUNTS: usize = 1 << 20;
 /// A description is cut at this many characters; a name comes from a driver.
 const MAX_DESCRIPTION: usize = 200;
 
-/// How often each interrupt came to each CPU since boot.
+/// The count of each interrupt on each CPU since boot.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// The CPUs of the columns: the online ones.
     pub cpus: Vec<usize>,
     pub lines: Vec<InterruptLine>,
-    /// Lines that were too many, or not understood.
+    /// Lines that exceeded the limit, or were not understood.
     pub left_out: usize,
 }
 
 /// One interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct InterruptLine {
-    /// A number, or the kernel's short word for one without number (`LOC`, `RES`, `NET_RX`).
+    /// A number, or the kernel's short name of an interrupt without number (`LOC`, `RES`,
+    /// `NET_RX`).
     pub id: String,
-    /// How often, by [`Interrupts::cpus`]; a count of the whole system (`ERR`) is alone.
+    /// The counts, by [`Interrupts::cpus`]; a system-wide count (`ERR`) is a single one.
     pub counts: Vec<u64>,
-    /// Controller, trigger and who asked for it, as the kernel prints them: `IO-APIC 4-edge
-    /// ttyS0`.
+    /// Controller, trigger and requester, as the kernel prints them: `IO-APIC 4-edge ttyS0`.
     pub description: String,
 }
 
@@ -45,18 +45,18 @@ impl Interrupts {
         }
     }
 
-    /// How often an interrupt came to a CPU.
+    /// The count of an interrupt on a CPU.
     pub fn count(&self, line: &InterruptLine, cpu: usize) -> Option<u64> {
         line.counts.get(self.cpus.iter().position(|c| *c == cpu)?).copied()
     }
 }
 
 impl InterruptLine {
-    /// The interrupt's number, where it has one.
+    /// The interrupt's number, if it has one.
     pub fn number(&self) -> Option<u32> {
         self.id.parse().ok()
     }
-    /// Who asked for it: the description without controller, hardware number and trigger
+    /// The requester: the description without controller, hardware number and trigger
     /// (kernel/irq/proc.c, show_interrupts); several are separated by `, `.
     pub fn name(&self) -> String {
         let mut words = self.description.split_whitespace().peekable();

@@ -1,4 +1,4 @@
-//! The kernel: which one, how it was started, how it was built, how it ticks.
+//! The kernel: its version, command line, configuration and ticks.
 
 use super::preemption::Preemption;
 use super::read::{clip, cpu_list, parsed, text};
@@ -15,10 +15,10 @@ pub struct Kernel {
     pub release: Fact<String>,
     /// `#1 SMP PREEMPT_RT Debian 6.1…`, from /proc/sys/kernel/version.
     pub version: Fact<String>,
-    /// The processor's architecture as uname(2) names it: `x86_64`, `aarch64`. Linux has had the
-    /// file since 6.1.
+    /// The processor's architecture as uname(2) names it: `x86_64`, `aarch64`. Linux has the file
+    /// since 6.1.
     pub architecture: Fact<String>,
-    /// What it was started with, from /proc/cmdline.
+    /// The boot command line, from /proc/cmdline.
     pub command_line: Fact<CommandLine>,
     pub config: Fact<KernelConfig>,
     /// The preemption model in force.
@@ -38,19 +38,19 @@ impl Kernel {
         Kernel { release, version, architecture, command_line, config, preemption, tick }
     }
 
-    /// Major and minor number of the release, where it begins with them.
+    /// Major and minor number of the release, if it begins with them.
     pub fn numbers(&self) -> Option<(u32, u32)> {
         let mut parts = self.release.known()?.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
-    /// Whether PREEMPT_RT is in force; `None` where the model is not known.
+    /// Whether PREEMPT_RT is in force; `None` if the model is unknown.
     pub fn is_real_time(&self) -> Option<bool> {
         self.preemption.known().map(|p| p.model == PreemptionModel::RealTime)
     }
 }
 
-/// The kernel's command line. Words after ` -- ` go to init and are not looked at.
+/// The kernel's command line. Words after ` -- ` go to init and are ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CommandLine(pub String);
@@ -70,9 +70,9 @@ impl CommandLine {
         words.into_iter().filter(|word| !word.is_empty()).take_while(|word| word != "--").collect()
     }
 
-    /// The values of all `name=value`, in order; the empty one for the bare word. The kernel holds
-    /// `-` and `_` for the same (kernel/params.c, parameqn), and hands each to the parameter's
-    /// function: what becomes of several is that function's matter.
+    /// The values of all `name=value`, in order; an empty one for the bare word. The kernel treats
+    /// `-` and `_` as equal (kernel/params.c, parameqn), and passes each value to the parameter's
+    /// function, which decides on repeated ones.
     pub fn values(&self, name: &str) -> Vec<String> {
         let same = |word: &str| word.replace('-', "_") == name.replace('-', "_");
         let value = |word: &String| match word.split_once('=') {
@@ -82,28 +82,28 @@ impl CommandLine {
         self.words().iter().filter_map(value).collect()
     }
 
-    /// The last of them, for parameters whose function replaces what was there.
+    /// The last value, for parameters whose function replaces earlier ones.
     pub fn value(&self, name: &str) -> Option<String> {
         self.values(name).pop()
     }
 
-    /// Whether the parameter is there at all.
+    /// Whether the parameter is present.
     pub fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 }
 
-/// A value of `isolcpus=`: what it asks for, and for which CPUs (kernel/sched/isolation.c,
+/// A value of `isolcpus=`: its flags and its CPUs (kernel/sched/isolation.c,
 /// housekeeping_isolcpus_setup).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IsolCpus {
-    /// The words before the list, unknown ones too: the kernel skips them, since Linux 5.8.
+    /// The words before the list, also unknown ones: the kernel skips them since Linux 5.8.
     pub flags: Vec<String>,
     pub list: String,
 }
 
 impl IsolCpus {
-    /// Divides a value. The kernel takes every part that begins with a letter for a flag: also
+    /// Splits a value. The kernel takes every part that begins with a letter for a flag, including
     /// `all` and `N`.
     pub fn read(value: &str) -> IsolCpus {
         let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -112,13 +112,12 @@ impl IsolCpus {
         IsolCpus { flags, list }
     }
 
-    /// Whether a flag is there.
+    /// Whether a flag is present.
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|known| known == flag)
     }
 
-    /// Whether it takes CPUs out of the scheduler's domains: the default where no known flag
-    /// stands.
+    /// Whether it takes CPUs out of the scheduler's domains: the default without a known flag.
     pub fn isolates(&self) -> bool {
         self.has("domain") || !self.has("nohz") && !self.has("managed_irq")
     }
@@ -129,12 +128,12 @@ impl IsolCpus {
 #[serde(default)]
 pub struct Tick {
     pub hz: Fact<u32>,
-    /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list where root may read
-    /// it, else the configuration and `highres=` (kernel/time/hrtimer.c).
+    /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list if readable (root),
+    /// else the configuration and `highres=` (kernel/time/hrtimer.c).
     pub high_resolution: Fact<bool>,
-    /// The file that said so.
+    /// The file with this information.
     pub high_resolution_source: String,
-    /// CPUs that can stop their tick while one task runs on them.
+    /// CPUs that can stop their tick while a single task runs on them.
     pub nohz_full: Fact<CpuSet>,
     /// The device that raises the timer interrupts of the first CPU.
     pub event_device: Fact<String>,
@@ -170,7 +169,7 @@ fn high_resolution(files: &dyn Files, config: &Fact<KernelConfig>) -> (Fact<bool
     let path = "/proc/timer_list";
     let refused = match files.read(path) {
         Ok(list) => {
-            // One line a CPU: `  .hres_active    : 1`.
+            // One line per CPU: `  .hres_active    : 1`.
             let line = |line: &str| {
                 line.trim().strip_prefix(".hres_active")?.split(':').nth(1)?.trim().parse().ok()
             };

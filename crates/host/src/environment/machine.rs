@@ -21,11 +21,11 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The processor and what runs beneath the kernel.
+/// The processor and the platform below the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// `AMD EPYC …`; on arm64, where /proc/cpuinfo has no name, implementer and part; on riscv64
+    /// `AMD EPYC …`; on arm64, if /proc/cpuinfo has no name, implementer and part; on riscv64
     /// `sifive,u74-mc`, or the extensions.
     pub cpu_model: Fact<String>,
     /// `GenuineIntel`, `AuthenticAMD`.
@@ -34,7 +34,7 @@ pub struct Machine {
     pub microcode: Fact<String>,
     /// The board: from DMI or from the device tree.
     pub board: Fact<String>,
-    /// What the processor promises of its time stamp counter; x86 only.
+    /// The properties of the processor's time stamp counter; x86 only.
     pub tsc: Fact<TscFlags>,
     /// Whether this is a virtual machine.
     pub hypervisor: Fact<Hypervisor>,
@@ -43,9 +43,9 @@ pub struct Machine {
 /// Flags of /proc/cpuinfo (arch/x86/include/asm/cpufeatures.h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TscFlags {
-    /// Ticks at one rate whatever the CPU's frequency.
+    /// Ticks at one rate at any CPU frequency.
     pub constant: bool,
-    /// Goes on in deep idle states.
+    /// Continues in deep idle states.
     pub nonstop: bool,
     /// Can raise the timer's interrupt at a given count.
     pub deadline_timer: bool,
@@ -53,14 +53,14 @@ pub struct TscFlags {
     pub known_frequency: bool,
 }
 
-/// A hypervisor, or that there is none.
+/// A hypervisor, or its absence.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hypervisor {
     /// Whether the kernel is a guest.
     pub present: bool,
-    /// What could be learned of the hypervisor.
+    /// The name of the hypervisor, if known.
     pub name: Option<String>,
-    /// The file and the words that say so.
+    /// The file and the words that show it.
     pub evidence: String,
 }
 
@@ -95,7 +95,7 @@ fn first_field(text: &str, name: &str) -> Option<String> {
         .map(|(_, v)| clip(v.trim()))
 }
 
-/// arm64 gives two numbers instead of a name (arch/arm64/kernel/cpuinfo.c), riscv64 its extensions
+/// arm64 has two numbers instead of a name (arch/arm64/kernel/cpuinfo.c), riscv64 its extensions
 /// and, with a device tree, the core's name (arch/riscv/kernel/cpu.c).
 fn cpu_model(field: impl Fn(&[&str]) -> Fact<String>) -> Fact<String> {
     let name = field(&["model name"]);
@@ -132,7 +132,7 @@ fn board(files: &dyn Files) -> Fact<String> {
     }
 }
 
-/// DMI vendors and products that are hypervisors (as systemd's src/basic/virt.c knows them).
+/// DMI vendors and products of hypervisors (as in systemd's src/basic/virt.c).
 const VIRTUAL_BOARDS: [&str; 12] = [
     "QEMU",
     "KVM",
@@ -150,7 +150,7 @@ const VIRTUAL_BOARDS: [&str; 12] = [
 
 fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
     let name = hypervisor_name(files);
-    // x86: the processor says so itself, CPUID leaf 1, ECX bit 31.
+    // x86: CPUID leaf 1, ECX bit 31 shows it.
     if let Fact::Known(flags) = flags {
         let present = flags.split_whitespace().any(|flag| flag == "hypervisor");
         let evidence = format!(
@@ -166,8 +166,8 @@ fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
     if let Some((name, evidence)) = name {
         return Fact::Known(Hypervisor { present: true, name: Some(name), evidence });
     }
-    // Elsewhere only the absence of every trace speaks, and only where firmware described the
-    // machine at all.
+    // Elsewhere only the absence of every sign counts, and only if firmware described the machine
+    // at all.
     match text(files, "/proc/device-tree/model") {
         Fact::Known(model) => Fact::Known(Hypervisor {
             present: false,
@@ -183,7 +183,7 @@ fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
     }
 }
 
-/// The hypervisor's name and where it was found.
+/// The hypervisor's name and its source.
 fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     let found = |path: &str, value: &str| (value.to_owned(), format!("{path} is `{value}`"));
     if let Fact::Known(value) = text(files, "/sys/hypervisor/type") {
@@ -199,7 +199,7 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     {
         return Some(found("/proc/device-tree/compatible", &value));
     }
-    // A guest's clock sources give its hypervisor away (arch/x86/kernel/kvmclock.c,
+    // A guest's clock sources reveal its hypervisor (arch/x86/kernel/kvmclock.c,
     // drivers/clocksource/hyperv_timer.c).
     let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     if let Fact::Known(value) = text(files, clocks) {
@@ -216,12 +216,12 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     )
 }
 
-/// What the kernel reads time from (/sys/devices/system/clocksource/clocksource0).
+/// The kernel's clock source (/sys/devices/system/clocksource/clocksource0).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockSource {
     pub current: Fact<String>,
-    /// Those that could be, the best first.
+    /// The available ones, the best first.
     pub available: Fact<Vec<String>>,
 }
 
@@ -236,12 +236,12 @@ impl ClockSource {
     }
 }
 
-/// How much of each period real-time tasks may use together
+/// The part of each period that all real-time tasks together may use
 /// (Documentation/scheduler/sched-rt-group.rst).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RtThrottling {
     pub period: Nanos,
-    /// sched_rt_runtime_us; `None` where it is -1, without limit.
+    /// sched_rt_runtime_us; `None` if it is -1, without limit.
     pub runtime: Option<Nanos>,
 }
 
@@ -266,9 +266,9 @@ impl RtThrottling {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// All that the kernel has.
+    /// The kernel's total memory.
     pub total: Fact<Bytes>,
-    /// What programs could get without swapping.
+    /// The memory available to programs without swapping.
     pub available: Fact<Bytes>,
     /// Swap space in use by the system.
     pub swap_total: Fact<Bytes>,

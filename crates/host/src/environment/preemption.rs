@@ -1,4 +1,4 @@
-//! The preemption model in force, which is not always the one that was configured or asked for.
+//! The preemption model in force, which may differ from the configured or requested one.
 
 use super::read::text;
 use super::{CommandLine, KernelConfig};
@@ -7,11 +7,11 @@ use punctual_core::Fact;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How readily the kernel lets go of the CPU (kernel/Kconfig.preempt), from the least to the most.
+/// How readily the kernel yields the CPU (kernel/Kconfig.preempt), from the least to the most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreemptionModel {
-    /// Only when it returns to user space.
+    /// Only on return to user space.
     None,
     Voluntary,
     /// Anywhere for real-time tasks, at the tick for others (since Linux 6.13).
@@ -45,18 +45,17 @@ impl PreemptionModel {
     }
 }
 
-/// The model, and how that is known.
+/// The model, and its source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Preemption {
     pub model: PreemptionModel,
     /// Whether the kernel can switch between the models at boot and at run time
     /// (CONFIG_PREEMPT_DYNAMIC).
     pub dynamic: bool,
-    /// The file and the words that say so.
+    /// The file and the words that show it.
     pub evidence: String,
-    /// Whether the kernel itself states the model. Without debugfs a dynamic one is concluded from
-    /// what was asked for at boot, and a kernel ignores in silence a model that it does not
-    /// have.
+    /// Whether the kernel itself states the model. Without debugfs a dynamic one is inferred from
+    /// the boot parameter, and a kernel silently ignores a model that it does not have.
     pub stated: bool,
 }
 
@@ -120,7 +119,7 @@ impl Preemption {
     }
 }
 
-/// How the kernel was built, by its version (init/Makefile, UTS_VERSION).
+/// The build type of the kernel, from its version (init/Makefile, UTS_VERSION).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Built {
     RealTime,
@@ -159,7 +158,7 @@ fn fixed_model(
     }
 }
 
-/// The configured model, which a dynamic kernel starts with.
+/// The configured model, with which a dynamic kernel starts.
 fn configured(config: &KernelConfig) -> Option<(PreemptionModel, String)> {
     [
         ("PREEMPT_RT", PreemptionModel::RealTime),

@@ -1,14 +1,14 @@
-//! Reading one value from one file, with the path in every reason why there is none.
+//! Reads one value from one file; every reason for a missing value has the path.
 
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use std::str::FromStr;
 
-/// No value of the kernel that is kept as text is longer; longer ones are cut. COMMAND_LINE_SIZE is
-/// at most 4096 (arch/s390/include/asm/setup.h; 2048 on x86 and arm64).
+/// The maximum length of a text value; longer ones are cut. COMMAND_LINE_SIZE is at most 4096
+/// (arch/s390/include/asm/setup.h; 2048 on x86 and arm64).
 pub const MAX_TEXT: usize = 4096;
 
-/// At most [`MAX_TEXT`] bytes of a text, cut at a character.
+/// At most [`MAX_TEXT`] bytes of a text, cut at a character boundary.
 pub fn clip(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {
@@ -17,12 +17,12 @@ pub fn clip(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// The start of a value, for use in a reason.
+/// The start of a value, for a reason.
 fn quote(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// A small file's text without the white space around it.
+/// A small file's text without surrounding white space.
 pub fn text(files: &dyn Files, path: &str) -> Fact<String> {
     // The device tree's strings end in a NUL byte (Documentation/devicetree/usage-model.rst).
     files
@@ -31,19 +31,19 @@ pub fn text(files: &dyn Files, path: &str) -> Fact<String> {
         .into()
 }
 
-/// A file that holds one number, or something else that reads itself from text.
+/// A file that holds one number, or another value parsed from text.
 pub fn number<T: FromStr>(files: &dyn Files, path: &str) -> Fact<T> {
     parsed(path, text(files, path), |text| text.parse().ok(), "a number")
 }
 
-/// A file that holds a list of CPUs; empty, and the `(null)` of a mask that was never allocated,
-/// are the empty set.
+/// A file that holds a list of CPUs; an empty text, and `(null)` for a mask that was never
+/// allocated, are the empty set.
 pub fn cpu_list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
     let list = |text: &str| if text == "(null)" { Some(CpuSet::new()) } else { text.parse().ok() };
     parsed(path, text(files, path), list, "a list of CPUs")
 }
 
-/// A known text read as something; unavailable, with the path, where it is not one.
+/// Parses a known text; unavailable, with the path, if that fails.
 pub fn parsed<T>(
     path: &str,
     fact: Fact<String>,

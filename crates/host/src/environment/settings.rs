@@ -1,4 +1,4 @@
-//! Files of the kernel that hold one setting each.
+//! Kernel files that hold one setting each.
 
 use super::read::text;
 use crate::files::Files;
@@ -6,7 +6,7 @@ use punctual_core::Fact;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The settings that the bundle keeps and the rules judge.
+/// The settings that the bundle stores and the rules judge.
 pub const SETTINGS: &[&str] = &[
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/hung_task_timeout_secs",
@@ -37,7 +37,7 @@ pub const SETTINGS: &[&str] = &[
     "/sys/module/pcie_aspm/parameters/policy",
 ];
 
-/// What [`SETTINGS`] held, by path.
+/// The contents of [`SETTINGS`], by path.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Settings(pub BTreeMap<String, Fact<String>>);

@@ -1,8 +1,8 @@
-//! Which CPUs there are, and what they share: cores, packages, caches, memory nodes.
+//! The CPUs, and what they share: cores, packages, caches, memory nodes.
 //!
 //! From /sys/devices/system/cpu and /sys/devices/system/node
-//! (Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node). A file
-//! that is not there leaves its fact unavailable.
+//! (Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node). A
+//! missing file leaves its fact unavailable.
 
 use super::machine::Bytes;
 use super::read::{cpu_list, number, text};
@@ -10,7 +10,7 @@ use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use serde::{Deserialize, Serialize};
 
-/// At most this many caches of one CPU are read; today's have four or five.
+/// At most this many caches of one CPU are read; today's CPUs have four or five.
 const MAX_CACHES: usize = 16;
 /// The kernel has at most 1024 memory nodes (MAX_NUMNODES, CONFIG_NODES_SHIFT ≤ 10).
 const MAX_NODES: usize = 1024;
@@ -19,26 +19,26 @@ const MAX_NODES: usize = 1024;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
-    /// Those that could ever be.
+    /// The possible CPUs.
     pub possible: Fact<CpuSet>,
-    /// Those that are plugged in.
+    /// The present CPUs.
     pub present: Fact<CpuSet>,
     pub online: Fact<CpuSet>,
-    /// Those taken out of the scheduler's domains at boot (`isolcpus=`); whether partitions show
-    /// here too depends on the kernel.
+    /// CPUs taken out of the scheduler's domains at boot (`isolcpus=`); whether it includes
+    /// partitions depends on the kernel.
     pub isolated: Fact<CpuSet>,
     pub cpus: Fact<Vec<CpuPlace>>,
     pub caches: Fact<Vec<Cache>>,
     pub nodes: Fact<Vec<Node>>,
 }
 
-/// Where one CPU sits.
+/// The place of one CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuPlace {
     pub cpu: usize,
     /// The core, by its number in the package.
     pub core: Fact<u32>,
-    /// The package; -1 where the architecture does not know (arm64 without ACPI).
+    /// The package; -1 if the architecture does not know it (arm64 without ACPI).
     pub package: Fact<i32>,
     /// The hardware threads of its core, itself included.
     pub siblings: Fact<CpuSet>,
@@ -51,7 +51,7 @@ pub struct Cache {
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// As the kernel writes it: `1024K`.
+    /// As the kernel formats it: `1024K`.
     pub size: Fact<String>,
     /// The CPUs that share it.
     pub shared: CpuSet,
@@ -83,7 +83,7 @@ impl Topology {
         }
     }
 
-    /// The hardware threads of a CPU's core, itself included; `None` where the kernel does not show
+    /// The hardware threads of a CPU's core, itself included; `None` if the kernel does not show
     /// them.
     pub fn siblings(&self, cpu: usize) -> Option<&CpuSet> {
         self.cpus.known()?.iter().find(|place| place.cpu == cpu)?.siblings.known()
@@ -112,7 +112,7 @@ fn place(files: &dyn Files, cpu: usize) -> CpuPlace {
     }
 }
 
-/// A cache is listed under each CPU that shares it; the first of them stands for all.
+/// Each CPU that shares a cache lists it; the first of them is used.
 fn caches(files: &dyn Files, online: &CpuSet) -> Vec<Cache> {
     let mut found = Vec::new();
     for cpu in online.iter() {

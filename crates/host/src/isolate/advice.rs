@@ -1,4 +1,4 @@
-//! What could be better about a partition, although nothing is wrong with it.
+//! Possible improvements of a valid partition.
 
 use super::machine::Machine;
 use crate::environment::Topology;
@@ -6,7 +6,7 @@ use crate::files::Files;
 use crate::journal::tasks;
 use punctual_core::{CpuSet, Finding, Severity};
 
-/// Looks for what works against the partition.
+/// Finds settings that work against the partition.
 pub fn on(files: &dyn Files, machine: &Machine) -> Vec<Finding> {
     [boot_cpu(machine), siblings(files, machine), tick(files, machine), irqbalance(files)]
         .into_iter()
@@ -29,7 +29,7 @@ fn boot_cpu(machine: &Machine) -> Option<Finding> {
     })
 }
 
-/// Hardware threads of one core share its execution units and its first caches.
+/// Hardware threads of one core share its execution units and its first-level caches.
 fn siblings(files: &dyn Files, machine: &Machine) -> Option<Finding> {
     let topology = Topology::read(files);
     let all = machine
@@ -76,7 +76,7 @@ fn tick(files: &dyn Files, machine: &Machine) -> Option<Finding> {
     })
 }
 
-/// The daemon spreads interrupts over all CPUs again, every ten seconds.
+/// The daemon redistributes interrupts over all CPUs every ten seconds.
 fn irqbalance(files: &dyn Files) -> Option<Finding> {
     let processes = files.list("/proc").ok()?.into_iter().filter_map(|name| name.parse().ok());
     let daemon = processes

@@ -1,4 +1,4 @@
-//! Affinities that the kernel may forget while tasks are driven from CPU to CPU.
+//! Affinities that the kernel may forget while tasks are moved between CPUs.
 
 use crate::files::{FileError, Files};
 use crate::journal::record::{TaskAffinity, TaskId};
@@ -6,14 +6,14 @@ use crate::journal::tasks;
 use crate::journal::{Journal, JournalError};
 use std::collections::HashSet;
 
-/// Which tasks' affinities have been noted in the journal.
+/// The tasks whose affinities are noted in the journal.
 #[derive(Default)]
 pub struct NotedAffinities {
     known: HashSet<TaskId>,
 }
 
 impl NotedAffinities {
-    /// Notes those of the given threads that are not noted yet and that user space may set at all.
+    /// Notes the given threads that are not yet noted and whose affinity user space may set.
     pub fn note(
         &mut self,
         files: &dyn Files,
@@ -23,7 +23,7 @@ impl NotedAffinities {
     ) -> Result<(), JournalError> {
         let mut fresh = Vec::new();
         for tid in threads {
-            // A task that ended since needs no note.
+            // An ended task needs no note.
             let (Ok(stat), Ok(cpus)) = (tasks::stat(files, *tid), tasks::affinity(files, *tid))
             else {
                 continue;

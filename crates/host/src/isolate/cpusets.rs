@@ -1,5 +1,5 @@
-//! Where the cpuset controller is: which kind of cgroups owns it, where that is mounted, and how
-//! its files are called.
+//! The cpuset controller: the cgroup version that owns it, its mount point, and the names of its
+//! files.
 
 use super::Refusal;
 use crate::files::Files;
@@ -9,8 +9,7 @@ use crate::journal::record::{CgroupVersion, Hierarchy};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cpusets {
     pub hierarchy: Hierarchy,
-    /// What stands before the names of the controller's files: nothing on a version 1 mount with
-    /// `noprefix`.
+    /// The prefix of the controller's file names: empty on a version 1 mount with `noprefix`.
     pub prefix: &'static str,
 }
 
@@ -41,7 +40,7 @@ impl Cpusets {
         }
     }
 
-    /// Where a controller of version 1 is mounted, if it is.
+    /// The mount point of a controller of version 1, if it is mounted.
     pub fn v1_mount_of(files: &dyn Files, controller: &str) -> Option<String> {
         let mounts = files.read("/proc/mounts").ok()?;
         mounts

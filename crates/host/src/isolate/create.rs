@@ -1,5 +1,5 @@
-//! Making a partition: the plan carried out step by step; what fails and is essential takes
-//! everything back.
+//! Creates a partition: executes the plan step by step; the failure of an essential step reverts
+//! everything.
 
 use super::affinities::NotedAffinities;
 use super::evict::{self, Eviction};
@@ -17,26 +17,26 @@ use punctual_core::Finding;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How long a partition of version 2 is given to become valid again after its CPUs were unplugged:
-/// before Linux 6.10 that is the work of a workqueue.
+/// The time for a partition of version 2 to become valid again after its CPUs were unplugged:
+/// before Linux 6.10 a workqueue does that.
 const VERIFY_TRIES: u32 = 100;
 const VERIFY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A partition that stands.
+/// An existing partition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Partition {
     /// Its CPUs, names and hierarchy.
     pub note: PartitionNote,
-    /// The file with which it is taken back.
+    /// The journal that reverts it.
     pub journal: String,
     /// Every requested change and its result, in order.
     pub applied: Vec<StepResult>,
-    /// What was left out, and why.
+    /// Omitted changes, with the reasons.
     pub skipped: Vec<Skipped>,
-    /// What became of the tasks.
+    /// The result of moving the tasks.
     pub tasks: Eviction,
     pub advice: Vec<Finding>,
-    /// Journals of an earlier boot that were put aside.
+    /// Journals of an earlier boot that were set aside.
     pub put_aside: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub enum CreateError {
     /// Nothing has been changed: the journals cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Something essential failed half way; everything was undone, as the report shows.
+    /// An essential step failed half way; everything was undone, as the report shows.
     #[error(
         "{what}; {} taken back",
         if undone.is_complete() { "everything was" } else { "not everything could be" }
@@ -66,8 +66,8 @@ pub enum CreateError {
 
 /// Makes a partition.
 ///
-/// Refuses what would brick the machine before anything is changed. Holds the lock of the journals
-/// for as long as it lasts.
+/// Refuses requests that would make the machine unusable before anything is changed. Holds the lock
+/// of the journals throughout.
 pub fn create(
     request: &Request,
     files: &dyn Files,
@@ -146,7 +146,7 @@ impl Maker<'_, '_> {
         self.journal.ready().map_err(|error| error.to_string())
     }
 
-    /// Makes one change. An error is one without which there is no partition.
+    /// Makes one change. An error means that no partition is possible without it.
     fn make(&mut self, step: &Step) -> Result<(), String> {
         let (files, name, journal) = (self.files, step.name.as_str(), &mut *self.journal);
         let hierarchy = &self.plan.machine.cpusets.hierarchy;
@@ -203,8 +203,7 @@ impl Maker<'_, '_> {
             Effect::Refused { why, .. } if step.essential => {
                 Some(format!("cannot write `{requested}` to {path}: {why}"))
             }
-            // A CPU that is gone is a failure, however little it matters that its timers were to
-            // move.
+            // A lost CPU is a failure, even if moving its timers was not essential.
             Effect::HalfMade { why } => Some(why.clone()),
             _ => None,
         };
@@ -213,7 +212,7 @@ impl Maker<'_, '_> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Asks for the best kind of partition that the kernel knows (kernel/cgroup/cpuset.c,
+    /// Requests the best kind of partition that the kernel knows (kernel/cgroup/cpuset.c,
     /// cpuset_partition_write).
     fn become_partition(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
         let mut why = String::new();

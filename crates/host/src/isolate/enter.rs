@@ -1,4 +1,4 @@
-//! Into a partition: this process before it becomes a command, or a task that runs already.
+//! Moves this process, before it becomes a command, or a running task into a partition.
 
 use super::Refusal;
 use super::affinities::NotedAffinities;
@@ -14,26 +14,26 @@ use punctual_sys::attributes::{Scheduling, set_scheduling};
 use std::collections::HashSet;
 use std::io;
 
-/// How often to look for threads that appear while a process moves.
+/// The number of searches for threads that appear while a process moves.
 const MAX_ROUNDS: usize = 20;
 
-/// Where to, and how.
+/// The target partition and settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Entry {
     pub partition: String,
-    /// Some of its CPUs; all of them without.
+    /// Some of its CPUs; by default all.
     pub cpus: Option<CpuSet>,
-    /// How to be scheduled there; unchanged without.
+    /// The scheduling there; unchanged by default.
     pub scheduling: Option<Scheduling>,
 }
 
-/// Who has moved.
+/// The moved threads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entered {
     pub threads: Vec<i32>,
     /// The CPUs that they may run on now.
     pub cpus: CpuSet,
-    /// Whether the journal knows where they came from, so that undo sends them back there.
+    /// Whether the journal has their origins, so that undo moves them back.
     pub recorded: bool,
 }
 
@@ -46,31 +46,31 @@ pub enum EnterError {
     /// There is no such partition.
     #[error("there is no partition `{}`: {why}", name.escape_default())]
     NoPartition { name: String, why: String },
-    /// CPUs that the partition does not have.
+    /// CPUs that are not in the partition.
     #[error("CPU {requested} is not in the partition, which has {has}")]
     OtherCpus {
-        /// The requested ones that are not in it.
+        /// The requested ones outside of it.
         requested: CpuSet,
         has: CpuSet,
     },
     /// There is no such task.
     #[error("there is no task {0}")]
     NoTask(i32),
-    /// One thread alone cannot move.
+    /// A single thread cannot move.
     #[error(
         "thread {0} cannot move without its process: version 2 cgroups take whole processes \
          (cgroups(7), thread mode)"
     )]
     ThreadAlone(i32),
-    /// The kernel does not let it in.
+    /// The kernel refuses to move it.
     #[error("task {tid} is not let in: {why}")]
     Stays { tid: i32, why: String },
-    /// The kernel does not schedule it so.
+    /// The kernel refuses the scheduling.
     #[error("cannot be scheduled as {scheduling}: {source}{hint}")]
     Scheduling {
         scheduling: Scheduling,
         source: io::Error,
-        /// What may be the cause.
+        /// A possible cause.
         hint: String,
     },
     /// The journal cannot be used.
@@ -127,8 +127,7 @@ impl Place {
         self.cpusets.is_v1() || threaded()
     }
 
-    /// The journal in which a move into this partition is to be noted, if punctual made the
-    /// partition.
+    /// The journal that must note a move into this partition, if punctual made the partition.
     fn journal(&self, store: &dyn Store) -> Result<Option<Saved>, JournalError> {
         let ours = |saved: &Saved| {
             let names = saved
@@ -140,8 +139,8 @@ impl Place {
     }
 }
 
-/// Moves this process, which has one thread and is about to become a command, and schedules it as
-/// requested.
+/// Moves this single-threaded process, which is about to become a command, and sets the requested
+/// scheduling.
 pub fn enter_self(
     files: &dyn Files,
     store: &dyn Store,
@@ -179,10 +178,9 @@ fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error)
     }
 }
 
-/// Moves a task that runs already.
+/// Moves a running task.
 ///
-/// Where punctual made the partition, its journal first notes where the task is and which CPUs it
-/// may use.
+/// If punctual made the partition, its journal first notes the task's cgroup and affinity.
 pub fn move_process(
     files: &dyn Files,
     store: &dyn Store,
@@ -199,7 +197,7 @@ pub fn move_process(
     }
     let saved = place.journal(store)?;
     let _lock = saved.as_ref().map(|_| journal::lock(store)).transpose()?;
-    // Read again under the lock: another process may have added to it.
+    // Read again under the lock: another process may have appended to it.
     let saved = if saved.is_some() { place.journal(store)? } else { None };
     let mut journal = saved.as_ref().map(|saved| Journal::resume(store, saved)).transpose()?;
     let mut mover = Mover {
@@ -232,7 +230,7 @@ impl Mover<'_, '_> {
         for _ in 0..MAX_ROUNDS {
             let threads = match membership {
                 Membership::Thread => vec![pid],
-                // One that ended meanwhile has none left.
+                // An ended process has no threads left.
                 Membership::Process => tasks::threads_of(self.files, pid).unwrap_or_default(),
             };
             let fresh: Vec<i32> = threads.into_iter().filter(|tid| !moved.contains(tid)).collect();
@@ -253,10 +251,10 @@ impl Mover<'_, '_> {
     ) -> Result<(), EnterError> {
         let hierarchy = &self.place.cpusets.hierarchy;
         let v2 = hierarchy.version == CgroupVersion::V2;
-        // In version 2 the process takes its threads with it.
+        // In version 2 the threads move with the process.
         let units = if v2 && membership == Membership::Process { &[pid][..] } else { threads };
         let cgroup_by_task = tasks::cgroup_by_task(self.files, hierarchy)?;
-        // Single threads are listed in threaded cgroups alone.
+        // Only threaded cgroups list single threads.
         if v2 && membership == Membership::Thread && !cgroup_by_task.contains_key(&pid) {
             return Err(EnterError::ThreadAlone(pid));
         }

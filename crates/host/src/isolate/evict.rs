@@ -1,4 +1,4 @@
-//! Tasks leave the CPUs of the partition; those that cannot are listed with the reason.
+//! Moves tasks off the CPUs of the partition, and lists those that cannot be moved with the reason.
 
 use super::affinities::NotedAffinities;
 use super::cpusets::Cpusets;
@@ -11,18 +11,18 @@ use punctual_core::CpuSet;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// How often to look for newly forked tasks. A system that forks faster than this is reported.
+/// The number of searches for newly forked tasks. A system that forks faster is reported.
 const MAX_ROUNDS: usize = 20;
 
-/// What became of the tasks.
+/// The result of moving the tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Eviction {
-    /// How many were moved into the housekeeping cgroup (version 1; none need to in version 2).
+    /// The number of tasks moved into the housekeeping cgroup (version 1; none in version 2).
     pub moved: usize,
-    /// How many more were kept off the partition's CPUs by their affinity.
+    /// The number of further tasks kept off the partition's CPUs by their affinity.
     pub confined: usize,
     pub not_moved: Vec<NotMovedTask>,
-    /// Whether new tasks were still appearing when the rounds were used up.
+    /// Whether new tasks were still appearing after the last round.
     pub restless: bool,
 }
 
@@ -38,17 +38,17 @@ pub struct NotMovedTask {
     pub cpus: CpuSet,
     /// Whether these include CPUs of the partition.
     pub may_run_in_partition: bool,
-    /// The kernel's error number, where it was asked and refused.
+    /// The kernel's error number, if it refused the move.
     pub errno: Option<i32>,
     pub why: String,
 }
 
-/// Threads of processes that are to stay where they are.
+/// Threads of processes that must not be moved.
 fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
     leave.iter().flat_map(|pid| tasks::threads_of(files, *pid).unwrap_or_default()).collect()
 }
 
-/// The tasks, by number, in cgroups whose CPUs overlap with the partition's, other than `to`.
+/// The tasks, by number, in cgroups other than `to` whose CPUs overlap with the partition's.
 /// Version 1.
 fn candidates(
     files: &dyn Files,
@@ -71,7 +71,7 @@ fn candidates(
     Ok(found)
 }
 
-/// How many tasks would be tried to be moved now. Version 1.
+/// The number of tasks that would be moved now. Version 1.
 pub fn movable(
     files: &dyn Files,
     machine: &Machine,
@@ -90,7 +90,7 @@ fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) 
     cpus.is_some_and(|cpus| !cpus.intersection(rt).is_empty())
 }
 
-/// Moves every task that can be moved, in rounds, until no new ones appear. Version 1.
+/// Moves every movable task, in rounds, until no new ones appear. Version 1.
 pub fn evict(
     files: &dyn Files,
     journal: &mut Journal<'_>,
@@ -144,7 +144,7 @@ fn describe(
     id: TaskId,
     (errno, why): (Option<i32>, String),
 ) -> Option<NotMovedTask> {
-    // One that ended meanwhile is of no interest.
+    // Ended tasks are irrelevant.
     let stat = tasks::stat(files, id.tid).ok().filter(|stat| stat.id == id)?;
     let cpus = tasks::affinity(files, id.tid).ok()?;
     let may_run_in_partition = !cpus.intersection(&machine.rt).is_empty();
@@ -160,9 +160,9 @@ fn describe(
     })
 }
 
-/// Takes the partition's CPUs from the affinity of every thread that still has them and that is not
-/// of the partition. These are kernel threads that are in no cgroup but the root, and that the
-/// kernel gives all CPUs again when one comes online.
+/// Removes the partition's CPUs from the affinity of every thread that still has them and is
+/// outside of the partition. These are kernel threads that exist only in the root cgroup, and that
+/// the kernel gives all CPUs again when one comes online.
 pub fn confine(
     files: &dyn Files,
     journal: &mut Journal<'_>,
@@ -174,7 +174,7 @@ pub fn confine(
     let left = threads_to_leave(files, leave);
     let listed: HashSet<i32> = eviction.not_moved.iter().map(|task| task.tid).collect();
     for tid in tasks::all_threads(files)? {
-        // One that ended meanwhile is of no interest.
+        // Ended tasks are irrelevant.
         let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else {
             continue;
         };

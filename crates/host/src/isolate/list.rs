@@ -1,4 +1,4 @@
-//! The partitions that there are, with their CPUs and tasks.
+//! The existing partitions, with their CPUs and tasks.
 
 use super::Refusal;
 use super::cpusets::Cpusets;
@@ -18,7 +18,7 @@ pub struct PartitionView {
     pub cpus: CpuSet,
     /// `exclusive` (version 1), `isolated`, `root` (version 2), or `None`.
     pub claim: Option<String>,
-    /// `rt` or `nrt` where a journal of this boot says that punctual made it.
+    /// `rt` or `nrt` if a journal of this boot shows that punctual made it.
     pub half: Option<&'static str>,
     /// Its tasks: threads in version 1 and in threaded cgroups of version 2, otherwise processes.
     pub tasks: Vec<Member>,
@@ -32,11 +32,11 @@ pub struct Member {
     pub name: String,
 }
 
-/// Lists every cgroup that has been given CPUs of its own.
+/// Lists every cgroup with its own CPUs.
 pub fn list(files: &dyn Files, store: &dyn Store) -> Result<Vec<PartitionView>, Refusal> {
     let cpusets = Cpusets::find(files)?;
-    // Without the right to read the journals the list is as good, but does not know whose the
-    // cgroups are.
+    // Without permission to read the journals the list is complete, but the owners of the cgroups
+    // are unknown.
     let journals = read_all(store).unwrap_or_default();
     let own = journals.iter().find_map(|saved| saved.partition());
     let mount = &cpusets.hierarchy.mount;

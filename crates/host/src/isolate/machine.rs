@@ -1,4 +1,4 @@
-//! The machine as the plan needs it, and the refusals of what would brick it.
+//! The machine as input of the plan, and refusals of requests that would make it unusable.
 
 use super::cpusets::Cpusets;
 use super::request::{Request, Target};
@@ -11,13 +11,13 @@ use punctual_sys::status::field;
 /// The machine split in two.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
-    /// Where the cpuset controller is.
+    /// The cpuset controller.
     pub cpusets: Cpusets,
     /// The CPUs given to real time.
     pub rt: CpuSet,
     /// All others that are online.
     pub housekeeping: CpuSet,
-    /// The memory nodes of the real-time partition; `None` where it shares all of them.
+    /// The memory nodes of the real-time partition; `None` if it shares all of them.
     pub rt_nodes: Option<CpuSet>,
     /// The memory nodes of the housekeeping partition, likewise.
     pub nrt_nodes: Option<CpuSet>,
@@ -25,7 +25,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine and refuses what cannot or should not be done with it.
+    /// Examines the machine and refuses impossible or harmful requests.
     pub fn survey(files: &dyn Files, request: &Request) -> Result<Machine, Refusal> {
         let cpusets = Cpusets::find(files)?;
         let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
@@ -48,7 +48,7 @@ impl Machine {
         Ok(Machine { cpusets, rt, housekeeping, rt_nodes, nrt_nodes, nodes })
     }
 
-    /// A set without the partition's CPUs; the housekeeping CPUs where nothing would be left.
+    /// A set without the partition's CPUs; the housekeeping CPUs if it would be empty.
     pub fn keep_off(&self, set: &CpuSet) -> CpuSet {
         let rest = set.difference(&self.rt);
         if rest.is_empty() { self.housekeeping.clone() } else { rest }
@@ -106,7 +106,7 @@ fn wanted_cpus(files: &dyn Files, target: &Target) -> Result<CpuSet, Refusal> {
     Ok(cpus)
 }
 
-/// The nodes with memory; node 0 alone without CONFIG_NUMA.
+/// The nodes with memory; only node 0 without CONFIG_NUMA.
 fn memory_nodes(files: &dyn Files) -> Result<CpuSet, Refusal> {
     let path = "/sys/devices/system/node/has_memory";
     if files.exists(path) { read_set(files, path) } else { Ok(CpuSet::single(0)) }

@@ -1,4 +1,4 @@
-//! Cpusets of others: what they claim, and what they would suffer.
+//! Foreign cpusets: their claims, and the effects on them.
 
 use super::Refusal;
 use super::cpusets::Cpusets;
@@ -11,12 +11,11 @@ use punctual_core::CpuSet;
 pub struct OtherCpuset {
     pub path: String,
     pub cpus: CpuSet,
-    /// What it claims: `exclusive`, or the kind of its partition; `None` for one that shares its
-    /// CPUs.
+    /// Its claim: `exclusive`, or the kind of its partition; `None` for one that shares its CPUs.
     pub claim: Option<String>,
 }
 
-/// Every cgroup, other than the root, that has been given CPUs.
+/// Every cgroup with its own CPUs, except the root.
 pub fn cpusets_of_others(
     files: &dyn Files,
     cpusets: &Cpusets,
@@ -32,7 +31,7 @@ fn look_at(files: &dyn Files, cpusets: &Cpusets, path: String) -> Option<OtherCp
     let claim = if cpusets.is_v1() {
         read("cpu_exclusive").filter(|flag| flag == "1").map(|_| "exclusive".to_owned())
     } else {
-        // `member`, or `root`, `isolated`, or either of them with `invalid (why)`.
+        // `member`, or `root`, `isolated`, or one of these with `invalid (why)`.
         read("cpus.partition").filter(|kind| kind != "member" && !kind.contains("invalid"))
     };
     Some(OtherCpuset { path, cpus, claim })

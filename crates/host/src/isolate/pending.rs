@@ -1,25 +1,25 @@
-//! What a process that was killed has left behind.
+//! Leftovers of killed processes.
 
 use crate::files::Files;
 use crate::journal::record::Purpose;
 use crate::journal::{self, JournalError, Saved, Store, in_store, tasks};
 use serde::Serialize;
 
-/// How a journal stands.
+/// The state of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// All changes were made and are meant to stand.
+    /// All changes were made and are meant to stay.
     InForce,
-    /// Killed while it was being made.
+    /// The process was killed while it made the changes.
     HalfMade,
-    /// Killed while it was being undone, or not all could be restored.
+    /// The undo was killed, or could not restore everything.
     HalfUndone,
-    /// All changes were made for a process that has died since.
+    /// All changes were made for a process that has since died.
     Abandoned,
 }
 
-/// A journal that is there.
+/// An existing journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Pending {
     pub journal: String,
@@ -34,9 +34,9 @@ impl Pending {
     }
 }
 
-/// The journals of this boot. The next punctual command offers to undo those that are left over.
+/// The journals of this boot. The next punctual command offers to undo leftovers.
 ///
-/// None while another process holds the lock: it is at work on them.
+/// Empty while another process holds the lock and works on them.
 pub fn pending(store: &dyn Store, files: &dyn Files) -> Result<Vec<Pending>, JournalError> {
     if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! The difference between the system as it is and as requested: an ordered list of changes. Nothing
-//! is changed here.
+//! The difference between the actual and the requested system: an ordered list of changes. Changes
+//! nothing.
 
 use super::machine::Machine;
 use super::request::Request;
@@ -10,13 +10,13 @@ use crate::journal::record::Write;
 use punctual_core::CpuSet;
 use serde::Serialize;
 
-/// What would be done, in order, and what not.
+/// The changes in order, and the omitted ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The machine that it was made for.
     pub machine: Machine,
     pub steps: Vec<Step>,
-    /// What is not done, and why.
+    /// Omitted changes, with the reasons.
     pub skipped: Vec<Skipped>,
 }
 
@@ -25,49 +25,49 @@ pub struct Plan {
 pub struct Step {
     /// The tweak, or the part of the partition, that needs it.
     pub name: String,
-    /// What the file is about, where the path does not show it: an interrupt's name.
+    /// The subject of the file, if the path does not show it: an interrupt's name.
     pub about: Option<String>,
-    /// Whether there is no partition without it.
+    /// Whether there can be no partition without it.
     pub essential: bool,
     pub change: Change,
 }
 
-/// A change that is to be made.
+/// A planned change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// All tasks' affinities are noted.
+    /// Note all tasks' affinities.
     NoteAffinities,
-    /// The controller is made available to the root's children (version 2).
+    /// Make the controller available to the root's children (version 2).
     EnableController {
-        /// The root's, or a child's, `cgroup.subtree_control`.
+        /// The `cgroup.subtree_control` of the root or of a child.
         path: String,
     },
     MakeCgroup {
         path: String,
     },
     Write(Write),
-    /// Every movable task enters a cgroup (version 1).
+    /// Move every movable task into a cgroup (version 1).
     MoveTasks {
         to: String,
-        /// How many there are now.
+        /// The current number of such tasks.
         now: usize,
     },
-    /// Tasks that may still run on the partition's CPUs are kept off by their affinity.
+    /// Keep tasks that may still run on the partition's CPUs off them, by their affinity.
     ConfineTasks,
-    /// A CPU goes offline and comes back.
+    /// Take a CPU offline and online again.
     Replug {
         cpu: usize,
-        /// Files that the kernel may change by itself when it goes.
+        /// Files that the kernel may change by itself when the CPU goes offline.
         may_change: Vec<String>,
     },
-    /// A cgroup becomes a partition (version 2): of the first kind that the kernel knows.
+    /// Turn a cgroup into a partition (version 2), of the first kind that the kernel knows.
     BecomePartition {
         /// Its `cpuset.cpus.partition`.
         path: String,
-        /// `isolated` (since Linux 6.1) and `root`, or `root` alone.
+        /// `isolated` (since Linux 6.1) and `root`, or only `root`.
         kinds: &'static [&'static str],
     },
-    /// The partition is asked whether it still is one (version 2).
+    /// Check that the partition is still valid (version 2).
     Verify {
         /// Its `cpuset.cpus.partition`.
         path: String,
@@ -75,14 +75,14 @@ pub enum Change {
     },
 }
 
-/// Something that is not done.
+/// An omitted change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Skipped {
     pub tweak: String,
     pub reason: String,
 }
 
-/// Refuses what is wrong with a request on any machine.
+/// Refuses requests that are invalid on any machine.
 pub fn check(request: &Request) -> Result<(), Refusal> {
     request.check_names()?;
     tweaks::check(&request.without)
@@ -111,7 +111,7 @@ fn step(name: &str, change: Change) -> Step {
     Step { name: name.to_owned(), about: None, essential: true, change }
 }
 
-/// A write in a cgroup that the plan makes itself: it goes away with it, and needs no undo.
+/// A write in a cgroup that the plan creates: it is removed with the cgroup, and needs no undo.
 fn inside(path: String, new: impl ToString) -> Change {
     Change::Write(Write::inside(path, new.to_string()))
 }
@@ -123,9 +123,9 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while no cpuset of
-    /// ours holds them, because unplugging takes a CPU out of every cpuset but the root for
-    /// good (kernel/cgroup/cpuset-v1.c); the partition last.
+    /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while none of our
+    /// cpusets holds them, because unplugging permanently takes a CPU out of every cpuset but the
+    /// root (kernel/cgroup/cpuset-v1.c); the partition last.
     fn v1(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let exclusive = self.may_be_exclusive(plan)?;
@@ -157,7 +157,7 @@ impl Maker<'_> {
     }
 
     /// Version 2: the kernel takes a partition's CPUs away from every other cgroup, so that tasks
-    /// need not leave theirs.
+    /// need not be moved.
     fn v2(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let control = |cgroup: &str| format!("{cgroup}/cgroup.subtree_control");
@@ -182,9 +182,9 @@ impl Maker<'_> {
             if let Some(nodes) = nodes {
                 plan.steps.push(step(name, inside(machine.cpusets.file(path, "mems"), nodes)));
             }
-            // As long as a child passes the controller on, nobody (systemd, at a reload) can take
-            // it away from the root: kernel/cgroup/cgroup.c,
-            // cgroup_subtree_control_write, answers EBUSY.
+            // While a child passes the controller on, it cannot be taken away from the root (by
+            // systemd, on a reload): kernel/cgroup/cgroup.c, cgroup_subtree_control_write, returns
+            // EBUSY.
             let hold = Change::EnableController { path: control(path) };
             plan.steps.push(Step { essential: false, ..step(name, hold) });
             if path == nrt {
@@ -198,7 +198,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// A cpuset can be exclusive only where no other shares its CPUs (kernel/cgroup/cpuset.c,
+    /// A cpuset can be exclusive only if no other shares its CPUs (kernel/cgroup/cpuset.c,
     /// validate_change).
     fn may_be_exclusive(&self, plan: &mut Plan) -> Result<bool, Refusal> {
         let others = others::cpusets_of_others(self.files, &self.machine.cpusets)?;
@@ -261,12 +261,12 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The files that the kernel may change by itself when a CPU goes, or why it must not go.
+    /// The files that the kernel may change by itself when a CPU goes offline, or why it must not.
     fn side_effects(&self, cpu: usize) -> Result<Result<Vec<String>, String>, Refusal> {
         if !self.files.exists(&crate::journal::apply::online_file(cpu)) {
             return Ok(Err(format!("CPU {cpu} cannot be unplugged: it has no `online` file")));
         }
-        // An interrupt that may go nowhere else is given to any CPU (kernel/irq/cpuhotplug.c).
+        // An interrupt without another allowed CPU moves to any CPU (kernel/irq/cpuhotplug.c).
         let mut may_change = tweaks::irq::bound_to(self.files, &self.machine.rt);
         if self.machine.cpusets.is_v1() {
             for other in others::cpusets_of_others(self.files, &self.machine.cpusets)? {

@@ -8,7 +8,7 @@ use punctual_core::cpuset::CpuSetError;
 /// The longest name of a partition, in bytes.
 pub const MAX_NAME: usize = 64;
 
-/// A wish for a partition.
+/// A request for a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     pub target: Target,
@@ -17,15 +17,15 @@ pub struct Request {
     /// The name of the housekeeping cgroup.
     pub nrt_name: String,
     pub without: Vec<String>,
-    /// Processes that stay where they are, with all their threads.
+    /// Processes that are not moved, with all their threads.
     pub leave: Vec<i32>,
-    /// Whether the partition is meant for this process alone (an experiment): once it has died,
-    /// the partition is a leftover. Its cgroups of version 2 are threaded, so that a thread of
-    /// this process can be in each (cgroups(7)).
+    /// Whether the partition is only for this process (an experiment): once it has died, the
+    /// partition is a leftover. Its cgroups of version 2 are threaded, so that a thread of this
+    /// process can be in each (cgroups(7)).
     pub for_this_process: bool,
 }
 
-/// Which CPUs become real-time.
+/// The CPUs that become real-time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     Cpus(CpuSet),
@@ -50,7 +50,7 @@ impl Request {
         !self.without.iter().any(|name| name == tweak)
     }
 
-    /// Refuses names that no partition can have.
+    /// Refuses invalid names of partitions.
     pub(super) fn check_names(&self) -> Result<(), Refusal> {
         check_name(&self.rt_name)?;
         check_name(&self.nrt_name)?;
@@ -61,7 +61,7 @@ impl Request {
     }
 }
 
-/// Refuses a name that is not that of one directory in the cgroup tree.
+/// Refuses a name that is no single directory in the cgroup tree.
 pub fn check_name(name: &str) -> Result<(), Refusal> {
     let fault = if name.is_empty() {
         "it is empty"
@@ -81,9 +81,9 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
     Err(Refusal::BadName { name: name.chars().take(MAX_NAME).collect(), fault })
 }
 
-/// Reads the CPUs of a partition: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with `0x`
-/// before it (`0x8`) or in 32-bit words of 8 digits after the first, separated by commas
-/// (`1,00000000` is CPU 32). A bare number is a list: `8` is CPU 8.
+/// Parses the CPUs of a partition: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with a leading
+/// `0x` (`0x8`) or in comma-separated 32-bit words, of 8 digits after the first (`1,00000000` is
+/// CPU 32). A bare number is a list: `8` is CPU 8.
 pub fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
     let text = text.trim();
     let mut words = text.split(',');
@@ -99,8 +99,8 @@ pub fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
     }
 }
 
-/// The same, with `N` for the last CPU that is present: `2-N`. The kernel's own `N` is the last of
-/// its mask, which may be one that the machine does not have.
+/// The same, with `N` for the last present CPU: `2-N`. The kernel's own `N` is the last of its
+/// mask, which the machine may not have.
 pub fn parse_cpus_on(files: &dyn Files, text: &str) -> Result<CpuSet, CpuSetError> {
     let present = || files.read_trimmed("/sys/devices/system/cpu/present").ok()?.parse().ok();
     let last = |present: CpuSet| present.iter().last();
@@ -110,7 +110,7 @@ pub fn parse_cpus_on(files: &dyn Files, text: &str) -> Result<CpuSet, CpuSetErro
     }
 }
 
-/// Each number that is `N` replaced.
+/// Replaces each number that is `N`.
 fn with_last(text: &str, last: usize) -> String {
     let number = |number: &str| match number.trim() {
         "N" => last.to_string(),

@@ -1,4 +1,4 @@
-//! What runs on a set of CPUs: interrupts and context switches counted over an interval, tasks seen
+//! Activity on a set of CPUs: interrupts and context switches counted over an interval, tasks seen
 //! by sampling.
 
 use crate::environment::Interrupts;
@@ -10,15 +10,15 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// At most this many samples are taken, and this many tasks kept.
+/// Limits of the samples and of the stored tasks.
 const MAX_SAMPLES: usize = 10_000;
 const MAX_TASKS: usize = 10_000;
 
-/// How long to sample, and how often.
+/// The duration and the period of sampling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampling {
     pub interval: Nanos,
-    /// From one sample of the tasks to the next.
+    /// The time between two samples of the tasks.
     pub period: Nanos,
 }
 
@@ -28,18 +28,17 @@ impl Default for Sampling {
     }
 }
 
-/// What ran on the CPUs.
+/// The activity on the CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Activity {
     /// The length of the interval, in nanoseconds.
     pub interval: Nanos,
-    /// How often the tasks were sampled. A task that came and went between two samples is not
-    /// seen.
+    /// The number of samples of the tasks. A task that exists only between two samples is not seen.
     pub samples: usize,
     pub cpus: Vec<CpuActivity>,
-    /// The tasks that were seen to have run there, the most seen first.
+    /// The tasks seen running there, the most frequent first.
     pub tasks: Fact<Vec<TaskActivity>>,
-    /// Tasks beyond those that are kept.
+    /// Tasks beyond the limit.
     pub tasks_left_out: usize,
 }
 
@@ -47,16 +46,16 @@ pub struct Activity {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CpuActivity {
     pub cpu: usize,
-    /// Interrupts of its own timer: the scheduler's ticks, and timers of tasks.
+    /// Interrupts of its own timer: scheduler ticks and timers of tasks.
     pub timer_interrupts: Fact<u64>,
-    /// How often a task was switched in.
+    /// The number of context switches.
     pub context_switches: Fact<u64>,
-    /// Interrupts that came, of all kinds.
+    /// Interrupts of all kinds.
     pub interrupts: Fact<Vec<InterruptActivity>>,
     pub softirqs: Fact<Vec<InterruptActivity>>,
 }
 
-/// An interrupt and how often it came.
+/// An interrupt and its count.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct InterruptActivity {
     /// Its number or short word.
@@ -65,7 +64,7 @@ pub struct InterruptActivity {
     pub count: u64,
 }
 
-/// A task that was seen to have run.
+/// A task that was seen running.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TaskActivity {
     pub tid: i32,
@@ -77,15 +76,15 @@ pub struct TaskActivity {
     pub bound: bool,
     /// Whether it is a task of the partition itself.
     pub member: bool,
-    /// At how many samples it had run since the one before and was on one of the CPUs.
+    /// The number of samples in which it had run since the previous one and was on one of the CPUs.
     pub seen: usize,
-    /// How often it was switched in meanwhile, on any CPU: an upper bound for these CPUs.
+    /// Its switches during the interval on any CPU: an upper bound for these CPUs.
     pub switches: u64,
-    /// How long it ran meanwhile, on any CPU: an upper bound for these CPUs.
+    /// Its run time during the interval on any CPU: an upper bound for these CPUs.
     pub run_time: Nanos,
 }
 
-/// Samples these CPUs for an interval. `members` are the threads that belong there.
+/// Samples these CPUs for an interval. `members` are the threads of the partition.
 pub fn sample(
     files: &dyn Files,
     cpus: &CpuSet,
@@ -161,7 +160,7 @@ impl Counts {
     }
 }
 
-/// x86 counts the local timer under LOC; others give it an interrupt (`arch_timer`, `riscv-timer`).
+/// x86 counts the local timer under LOC; others use an interrupt (`arch_timer`, `riscv-timer`).
 fn is_timer(one: &InterruptActivity) -> bool {
     one.id == "LOC" || one.name.ends_with("_timer") || one.name.ends_with("-timer")
 }
@@ -186,7 +185,7 @@ fn difference(
     Fact::Known(after.lines.iter().filter_map(came).collect())
 }
 
-/// The ninth field of a `cpuN` line: time slices run there
+/// The ninth field of a `cpuN` line: the number of time slices run there
 /// (Documentation/scheduler/sched-stats.rst).
 fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
     let path = "/proc/schedstat";
@@ -204,8 +203,7 @@ fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
     }
 }
 
-/// What a task has used so far (/proc/TID/schedstat): time on CPUs, and how often it was switched
-/// in.
+/// The usage of a task so far (/proc/TID/schedstat): time on CPUs, and number of switches.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Usage {
     run: i64,
@@ -231,16 +229,15 @@ impl<'a> Watch<'a> {
         Watch { files, cpus, last: HashMap::new(), busy_tasks: HashMap::new(), left_out: 0 }
     }
 
-    /// Reads every thread once; those that ran since the last sample and are on one of the CPUs are
-    /// counted.
+    /// Reads every thread once; counts those that ran since the last sample and are on one of the
+    /// CPUs.
     fn look(&mut self, count: bool) {
-        // A sample for which /proc cannot be listed sees no task; the number of samples still
-        // counts it.
+        // A sample without a readable /proc sees no task, but counts.
         let mut now = HashMap::new();
         for tid in tasks::all_threads(self.files).unwrap_or_default() {
             let Ok(stat) = tasks::stat(self.files, tid) else { continue };
             let usage = usage(self.files, tid);
-            // One that was not there at the last look began since.
+            // A thread that was not in the last sample began since.
             let before = self.last.get(&stat.id).copied().unwrap_or(Some(Usage::default()));
             now.insert(stat.id, usage);
             if count && self.cpus.contains(stat.last_cpu) {

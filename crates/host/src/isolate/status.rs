@@ -1,4 +1,4 @@
-//! What is in force, and what still runs in the partition.
+//! The settings in force, and the tasks that still run in the partition.
 
 use super::cpusets::Cpusets;
 use super::pending::{Pending, pending};
@@ -11,19 +11,19 @@ use punctual_core::Fact;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
-/// The partition that punctual has made, as it stands.
+/// The state of the partition made by punctual.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Status {
-    /// Its journal and how that stands.
+    /// Its journal and its state.
     pub journal: Pending,
     /// Its CPUs, names and hierarchy.
     pub note: PartitionNote,
-    /// Version 2: what `cpuset.cpus.partition` holds.
+    /// Version 2: the content of `cpuset.cpus.partition`.
     pub kind: Fact<String>,
-    /// Each setting that was made, and whether it is still so.
+    /// Each setting made, and whether it is still in force.
     pub in_force: Vec<InForce>,
-    /// Version 1 cgroups that keep tasks of the partition from being scheduled in real time, and
-    /// how many tasks each.
+    /// Version 1 cgroups that deny tasks of the partition real-time scheduling, with the number of
+    /// tasks in each.
     pub without_rt_budget: BTreeMap<String, usize>,
     /// The threads of the partition.
     pub members: HashSet<i32>,
@@ -35,14 +35,14 @@ pub struct InForce {
     /// The tweak, or the part of the partition.
     pub step: String,
     pub path: String,
-    /// What was written, as the kernel writes it.
+    /// The written value, as the kernel formats it.
     pub set_to: String,
     pub holds: Fact<String>,
-    /// Whether that is the same.
+    /// Whether both are equal.
     pub in_force: bool,
 }
 
-/// The partition that stands; `None` where there is none.
+/// The existing partition; `None` if there is none.
 pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, JournalError> {
     let standing = pending(store, files)?;
     let find = |pending: &Pending| matches!(pending.purpose, Some(Purpose::Partition(_)));
@@ -87,9 +87,9 @@ fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {
     saved.entries.iter().filter(made).filter_map(setting).collect()
 }
 
-/// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget unless it is given
-/// one (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it,
-/// unless throttling is off altogether (kernel/sched/rt.c, rt_bandwidth_enabled).
+/// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget by default
+/// (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it, unless
+/// throttling is off (kernel/sched/rt.c, rt_bandwidth_enabled).
 pub(super) fn without_rt_budget(files: &dyn Files, tids: &HashSet<i32>) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     let throttling = files.read_trimmed("/proc/sys/kernel/sched_rt_runtime_us");

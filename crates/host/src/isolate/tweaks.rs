@@ -1,5 +1,5 @@
-//! The tweaks: settings of the kernel that keep its own work away from the partition. One entry in
-//! the table is one tweak.
+//! The tweaks: settings that keep the kernel's own work off the partition. Each entry of the table
+//! is one tweak.
 
 mod cgroup;
 pub mod irq;
@@ -20,10 +20,10 @@ use punctual_core::words::nearest;
 pub const LOAD_BALANCE: &str = "load-balance";
 /// The tweak that moves interrupts.
 pub const IRQ_AFFINITY: &str = "irq-affinity";
-/// The tweak that unplugs each CPU for a moment.
+/// The tweak that briefly unplugs each CPU.
 pub const REPLUG: &str = "replug";
 
-/// When a tweak's settings are made.
+/// The time at which a tweak's settings are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Before the tasks leave the CPUs.
@@ -36,29 +36,29 @@ pub enum Phase {
 /// A tweak.
 #[derive(Clone, Copy)]
 pub struct Tweak {
-    /// Its name; `--no-NAME` leaves it out.
+    /// Its name; `--no-NAME` omits it.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Its effect, in one sentence.
     pub doc: &'static str,
-    /// Where the kernel does that.
+    /// The kernel source of the effect.
     pub source: &'static str,
     pub phase: Phase,
-    /// Compares the settings with the request. An error is why the whole tweak is skipped.
+    /// Compares the settings with the request. An error is the reason to skip the whole tweak.
     pub settings: fn(&dyn Files, &Machine, &mut Draft) -> Result<(), String>,
 }
 
 /// The writes of one tweak.
 #[derive(Default)]
 pub struct Draft {
-    /// The writes, each with what it is about where the path does not show it.
+    /// The writes, each with its subject if the path does not show it.
     pub writes: Vec<(Option<String>, Write)>,
-    /// What it leaves out, and why.
+    /// Omitted settings, with the reasons.
     pub skipped: Vec<String>,
 }
 
 impl Draft {
-    /// Wants a file to hold a value; nothing is written where it does already. A file that is
-    /// missing or cannot be read is the reason to leave it out.
+    /// Requests a value of a file; adds no write if it already has it. A file that is missing or
+    /// unreadable is omitted with that reason.
     pub fn want(&mut self, files: &dyn Files, path: &str, value: &str) {
         match files.read(path) {
             Ok(text) if same(&text, value) => {}
@@ -75,7 +75,7 @@ impl Draft {
         self.writes.push((about, Write::new(path, meaning(old), new)));
     }
 
-    /// Wants a file with a CPU mask to leave the partition's CPUs out.
+    /// Requests that a file with a CPU mask excludes the partition's CPUs.
     pub fn keep_off(&mut self, files: &dyn Files, machine: &Machine, path: &str) {
         match files.read(path) {
             Ok(text) => match punctual_core::CpuSet::from_mask(&text) {
@@ -91,7 +91,7 @@ impl Draft {
     }
 }
 
-/// All tweaks, in the order in which they are made.
+/// All tweaks, in order of execution.
 pub fn all() -> impl Iterator<Item = &'static Tweak> {
     TABLE.iter()
 }
@@ -101,7 +101,7 @@ pub fn find(name: &str) -> Option<&'static Tweak> {
     all().find(|tweak| tweak.name == name)
 }
 
-/// Refuses a name that no tweak has.
+/// Refuses names of unknown tweaks.
 pub fn check(names: &[String]) -> Result<(), Refusal> {
     let unknown = names.iter().find(|name| find(name).is_none());
     unknown.map_or(Ok(()), |name| {

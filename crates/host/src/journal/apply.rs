@@ -1,4 +1,4 @@
-//! Making changes: each announced in the journal, then made, then recorded with what became of it.
+//! Makes changes: announces each in the journal, makes it, then records the result.
 
 use super::record::{
     Action, Applied, Event, FileValue, Hierarchy, Intent, NotMoved, Purpose, Refusal, TaskAffinity,
@@ -11,7 +11,7 @@ use crate::files::{FileError, Files};
 use serde::Serialize;
 use std::time::Duration;
 
-/// How often something that the kernel is too busy for is tried, and how long it is waited between.
+/// The number of attempts while the kernel is busy, and the pause between them.
 pub(super) const TRIES: u32 = 10;
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
@@ -20,23 +20,23 @@ pub(super) const PAUSE: Duration = Duration::from_millis(20);
 #[serde(rename_all = "snake_case", tag = "effect")]
 pub enum Effect {
     Changed {
-        /// What the file held before.
+        /// The value before.
         old: String,
-        /// What it holds now, as the kernel writes it.
+        /// The value now, as the kernel formats it.
         now: String,
     },
     Already,
-    /// The kernel took the value and kept its own.
+    /// The kernel accepted the write and kept its value.
     Ignored {
-        /// What the file holds still.
+        /// The unchanged value.
         value: String,
     },
     Refused {
-        /// Its error number, where it gave one.
+        /// Its error number, if any.
         errno: Option<i32>,
         why: String,
     },
-    /// Half of the change was made and the other half failed; undo takes it back.
+    /// Half of the change was made and the other half failed; undo reverts it.
     HalfMade {
         why: String,
     },
@@ -49,9 +49,9 @@ pub struct StepResult {
     pub step: String,
     /// The file, the cgroup or the CPU.
     pub path: String,
-    /// What was to be written there.
+    /// The requested value.
     pub requested: String,
-    /// What became of it.
+    /// The result.
     #[serde(flatten)]
     pub effect: Effect,
 }
@@ -67,8 +67,8 @@ impl Effect {
 }
 
 impl Journal<'_> {
-    /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are what was planned; when
-    /// the file has changed since, what it holds now is what is taken back to.
+    /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are planned values; if the
+    /// file has changed since, undo restores its current value instead.
     pub fn write(
         &mut self,
         files: &dyn Files,
@@ -94,7 +94,7 @@ impl Journal<'_> {
         let unchanged = now.as_deref().map_or(written.is_err(), |now| same(now, &current));
         match written {
             Err(error) if unchanged => self.refuse(of, &error),
-            // A write that reports an error can have changed the file all the same.
+            // A failed write can nevertheless have changed the file.
             Err(_) | Ok(()) => {
                 self.append(Event::Applied(Applied {
                     of,
@@ -130,7 +130,7 @@ impl Journal<'_> {
         }
     }
 
-    /// A controller for the children of a cgroup of version 2 (`cgroup.subtree_control`).
+    /// Enables a controller for the children of a cgroup of version 2 (`cgroup.subtree_control`).
     pub fn enable_controller(
         &mut self,
         files: &dyn Files,
@@ -158,8 +158,8 @@ impl Journal<'_> {
         }
     }
 
-    /// Tasks enter a cgroup, one after the other. Gives back those that the kernel did not let in;
-    /// those that have ended meanwhile are not among them.
+    /// Moves tasks into a cgroup, one after the other. Returns those that the kernel refused,
+    /// without those that have ended since.
     pub fn move_tasks(
         &mut self,
         files: &dyn Files,
@@ -192,8 +192,8 @@ impl Journal<'_> {
         Ok(not_moved)
     }
 
-    /// Notes the affinities of tasks, because the kernel may forget them during the changes that
-    /// follow.
+    /// Notes the affinities of tasks, because the kernel may forget them during the following
+    /// changes.
     pub fn note_affinities(
         &mut self,
         step: &str,
@@ -202,8 +202,8 @@ impl Journal<'_> {
         self.announce(step, Action::NoteAffinities { tasks }).map(drop)
     }
 
-    /// Takes a CPU offline and online again, and restores what the kernel changed by itself
-    /// meanwhile in these files.
+    /// Takes a CPU offline and online again, and restores these files if the kernel changed them
+    /// meanwhile.
     pub fn replug(
         &mut self,
         files: &dyn Files,
@@ -221,7 +221,7 @@ impl Journal<'_> {
             return self.refuse(of, &error);
         }
         if let Err(error) = bring_online(files, cpu) {
-            // Not recorded as done: undo looks at the CPU itself and tries again.
+            // Not recorded as done: undo checks the CPU itself and tries again.
             return Ok(Effect::HalfMade {
                 why: format!("CPU {cpu} went offline and does not come back: {error}"),
             });
@@ -255,10 +255,10 @@ impl Journal<'_> {
         Ok(Effect::Refused { errno, why })
     }
 
-    /// Writes a list of values through a journal of their own (`check --fix`). Gives back what
-    /// became of each, in order.
+    /// Writes a list of values through their own journal (`check --fix`). Returns the result of
+    /// each, in order.
     ///
-    /// Takes the lock for as long as it lasts. When nothing had to be changed, no journal is left.
+    /// Holds the lock throughout. If nothing had to be changed, no journal remains.
     pub fn apply_writes(
         store: &dyn Store,
         files: &dyn Files,
@@ -291,17 +291,18 @@ impl Journal<'_> {
     }
 }
 
-/// A value that a file is to hold, and the rule or step that requests it.
+/// A requested value of a file, and the rule or step that requests it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestedWrite {
     /// The rule or step that requests it.
     pub step: String,
     pub path: String,
-    /// What is to be written.
+    /// The value to write.
     pub value: String,
 }
 
-/// The switch of a CPU (Documentation/core-api/cpu_hotplug.rst). CPU 0 of most machines has none.
+/// The online switch of a CPU (Documentation/core-api/cpu_hotplug.rst). CPU 0 of most machines has
+/// none.
 pub fn online_file(cpu: usize) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/online")
 }
@@ -310,7 +311,7 @@ pub(super) fn bring_online(files: &dyn Files, cpu: usize) -> Result<(), FileErro
     write_with_retries(files, &online_file(cpu), "1")
 }
 
-/// Writes again on EBUSY, [`TRIES`] times in all.
+/// Retries on EBUSY, [`TRIES`] times in all.
 pub(super) fn write_with_retries(
     files: &dyn Files,
     path: &str,
@@ -331,7 +332,7 @@ pub(super) fn write_with_retries(
     }
 }
 
-/// Writes a file's former value again, if it holds another now. A file that is gone needs nothing.
+/// Restores a file's former value, if it has changed. A file that is gone needs nothing.
 fn fix(files: &dyn Files, file: &FileValue) -> Result<(), FileError> {
     match files.read(&file.path) {
         Ok(now) if same(&now, &file.value) => Ok(()),

@@ -1,5 +1,5 @@
-//! The records of a journal: one JSON object a line, each synced to disk before the change that it
-//! announces.
+//! The records of a journal: one JSON object per line, each synced to disk before the change that
+//! it announces.
 
 use punctual_core::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ pub const VERSION: u32 = 2;
 /// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Its number, counting from 0; an `applied`, `refused` or `undone` names the `intent` that it
-    /// belongs to by this number.
+    /// Its number, counting from 0; an `applied`, `refused` or `undone` refers to its `intent` by
+    /// this number.
     pub seq: u64,
     /// The event.
     #[serde(flatten)]
@@ -23,13 +23,13 @@ pub struct Record {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     Begin(Begin),
-    /// A change that is about to be made.
+    /// A change about to be made.
     Intent(Intent),
-    /// It was made.
+    /// The change was made.
     Applied(Applied),
     /// The kernel refused it; nothing was changed.
     Refused(Refusal),
-    /// Every change has been made: what stands now is meant to stand.
+    /// Every change has been made, and is meant to stay.
     Ready {},
     /// A change has been undone, or needs no undoing.
     Undone {
@@ -38,25 +38,23 @@ pub enum Event {
     },
 }
 
-/// Who wrote the journal, when, and what for.
+/// The writer, the time and the purpose of the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Begin {
     /// [`VERSION`].
     pub version: u32,
-    /// What the changes are for.
+    /// The purpose of the changes.
     pub purpose: Purpose,
-    /// /proc/sys/kernel/random/boot_id: no change of this kind outlives the boot in which it was
-    /// made.
+    /// /proc/sys/kernel/random/boot_id: no such change outlives its boot.
     pub boot_id: String,
     /// The process that wrote it.
     pub writer: TaskId,
-    /// Whether the changes are to stand only as long as that process lives (an experiment), not
-    /// until they are undone.
+    /// Whether the changes end with that process (an experiment), not with an undo.
     #[serde(default)]
     pub for_writer_only: bool,
 }
 
-/// What the changes are for.
+/// The purpose of the changes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -64,18 +62,18 @@ pub enum Purpose {
     Partition(PartitionNote),
     /// `punctual check --fix`.
     Fix,
-    /// Settings that `punctual tune` tries, while a block is measured.
+    /// Settings that `punctual tune` tries while a block is measured.
     Tuning,
 }
 
-/// The partition that a journal is about.
+/// The partition of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PartitionNote {
     /// The CPUs given to real time.
     pub cpus: CpuSet,
     /// All others that were online.
     pub housekeeping: CpuSet,
-    /// Where the cgroup hierarchy with the cpuset controller is mounted.
+    /// The cgroup hierarchy with the cpuset controller.
     pub hierarchy: Hierarchy,
     /// The name of the real-time cgroup, a child of the hierarchy's root.
     pub rt: String,
@@ -101,15 +99,15 @@ pub enum CgroupVersion {
 }
 
 impl Hierarchy {
-    /// The file of a cgroup that lists its tasks and takes them in: threads in version 1, processes
-    /// in version 2.
+    /// The file of a cgroup that lists its tasks and accepts new ones: threads in version 1,
+    /// processes in version 2.
     pub fn members_file(&self) -> &'static str {
         match self.version {
             CgroupVersion::V1 => "tasks",
             CgroupVersion::V2 => "cgroup.procs",
         }
     }
-    /// The file of a cgroup that lists its threads and takes one in.
+    /// The file of a cgroup that lists its threads and accepts one.
     pub fn threads_file(&self) -> &'static str {
         match self.version {
             CgroupVersion::V1 => "tasks",
@@ -118,7 +116,7 @@ impl Hierarchy {
     }
 }
 
-/// A change that is about to be made.
+/// A change about to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Intent {
     /// The step that requests it: the name of a tweak, or of a part of the partition.
@@ -126,19 +124,19 @@ pub struct Intent {
     pub action: Action,
 }
 
-/// A change to the system, with all that is needed to undo it.
+/// A change to the system, with the data needed to undo it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// One write to a file of the kernel.
     Write(Write),
-    /// A new cgroup. Undone by moving its tasks back and removing it.
+    /// Creates a cgroup. Undone by moving its tasks back and removing it.
     MakeCgroup {
         /// The hierarchy that it is in.
         hierarchy: Hierarchy,
         path: String,
     },
-    /// Tasks enter a cgroup. Undone by moving each back to the cgroup it came from.
+    /// Moves tasks into a cgroup. Undone by moving each back to its former cgroup.
     MoveTasks {
         /// The hierarchy in which they move.
         hierarchy: Hierarchy,
@@ -146,21 +144,22 @@ pub enum Action {
         /// The tasks, in the order in which they move.
         tasks: Vec<TaskPlace>,
     },
-    /// Nothing changes; these tasks' affinities are noted because the kernel may forget them during
-    /// the next changes.
+    /// Changes nothing; notes these tasks' affinities because the kernel may forget them during the
+    /// next changes.
     NoteAffinities { tasks: Vec<TaskAffinity> },
-    /// A controller is made available to the children of a cgroup of version 2.
+    /// Makes a controller available to the children of a cgroup of version 2.
     EnableController {
         hierarchy: Hierarchy,
         /// The file, `cgroup.subtree_control`.
         path: String,
         controller: String,
     },
-    /// A CPU goes offline and comes back, so that its timers move to others (kernel/time/timer.c:
-    /// timers_dead_cpu).
+    /// Takes a CPU offline and online again, so that its timers move to others
+    /// (kernel/time/timer.c: timers_dead_cpu).
     Replug {
         cpu: usize,
-        /// Files which the kernel changes by itself when the CPU goes, with what they hold before.
+        /// Files that the kernel changes by itself when the CPU goes offline, with their former
+        /// values.
         side_effects: Vec<FileValue>,
     },
 }
@@ -169,19 +168,19 @@ pub enum Action {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Write {
     pub path: String,
-    /// What it holds before (of a choice like `always [madvise] never`: the word in brackets).
+    /// The value before (of a choice like `always [madvise] never`: the word in brackets).
     pub old: String,
     pub new: String,
-    /// What to write, in this order, to get back to `old`. Empty: the file goes away with the
-    /// cgroup that it is in.
+    /// The values to write, in this order, to restore `old`. Empty: the file is removed with its
+    /// cgroup.
     pub undo: Vec<String>,
-    /// A file that shows when all but the last of these have taken effect, and what it holds then.
+    /// A file that shows when all but the last of these have taken effect, with its value then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settles: Option<FileValue>,
 }
 
 impl Write {
-    /// A write that is taken back by writing what the file held.
+    /// A write that is reverted by writing the old value.
     pub fn new(path: &str, old: String, new: &str) -> Write {
         Write {
             path: path.to_owned(),
@@ -192,28 +191,28 @@ impl Write {
         }
     }
 
-    /// A write to a file in a cgroup of our own: it goes away with that, and needs no undo.
+    /// A write to a file in a cgroup of our own: it is removed with that, and needs no undo.
     pub fn inside(path: String, new: String) -> Write {
         Write { path, old: String::new(), new, undo: Vec::new(), settles: None }
     }
 }
 
-/// A file with what it held.
+/// A file with its former value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileValue {
     pub path: String,
     pub value: String,
 }
 
-/// A task that cannot be mistaken for a later one with the same number.
+/// A task, distinguishable from a later one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskId {
     pub tid: i32,
-    /// When it began, in clock ticks since boot (/proc/TID/stat, field 22).
+    /// Its start time, in clock ticks since boot (/proc/TID/stat, field 22).
     pub start: u64,
 }
 
-/// A task and the cgroup that it was in.
+/// A task and its former cgroup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TaskPlace {
     /// Which task.
@@ -221,11 +220,11 @@ pub struct TaskPlace {
     pub id: TaskId,
     /// Its name (/proc/TID/comm): any bytes that the task chose.
     pub name: String,
-    /// The directory of its cgroup before.
+    /// The directory of its former cgroup.
     pub from: String,
 }
 
-/// A task and the CPUs that it was allowed to run on.
+/// A task and the CPUs that it was allowed to use.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TaskAffinity {
     /// Which task.
@@ -239,10 +238,10 @@ pub struct TaskAffinity {
 pub struct Applied {
     /// The `intent` that it belongs to.
     pub of: u64,
-    /// What the file holds now, as the kernel writes it; `None` where the change is not a write or
-    /// it cannot be read.
+    /// The value now, as the kernel formats it; `None` if the change is not a write or it cannot be
+    /// read.
     pub now: Option<String>,
-    /// Of several tasks: those that the kernel did not let in.
+    /// If several tasks were moved: those that the kernel refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_moved: Vec<NotMoved>,
 }
@@ -253,7 +252,7 @@ pub struct NotMoved {
     /// Which task.
     #[serde(flatten)]
     pub id: TaskId,
-    /// The kernel's error number, where there is one.
+    /// The kernel's error number, if any.
     pub errno: Option<i32>,
     pub why: String,
 }
@@ -263,7 +262,7 @@ pub struct NotMoved {
 pub struct Refusal {
     /// The `intent` that it belongs to.
     pub of: u64,
-    /// The kernel's error number, where there is one.
+    /// The kernel's error number, if any.
     pub errno: Option<i32>,
     pub why: String,
 }

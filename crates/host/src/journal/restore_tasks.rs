@@ -1,4 +1,4 @@
-//! Moves tasks back: into the cgroup that each came from, and to the CPUs that each was allowed.
+//! Moves tasks back: into their former cgroups, and to their former CPUs.
 
 use super::apply::{PAUSE, TRIES, write_with_retries};
 use super::record::{
@@ -10,24 +10,24 @@ use crate::files::{FileError, Files};
 use punctual_core::CpuSet;
 use std::collections::{HashMap, HashSet};
 
-/// How many generations of parents are searched for an original cgroup.
+/// The number of generations of parents that are searched for an original cgroup.
 const MAX_GENERATIONS: usize = 64;
 
 /// The result of moving a task back.
 #[derive(Debug)]
 pub enum Return {
-    /// It is in its cgroup again, or never left it.
+    /// It is back in its cgroup, or never left it.
     Home {
         /// Whether anything had to be done.
         moved: bool,
     },
     Gone,
-    /// Another process has changed it since; it was left alone.
+    /// Another process has changed it since; it is not touched.
     ChangedSince,
     Failed(FileError),
 }
 
-/// Where the tasks of a journal came from, and the cgroups that it made.
+/// The former cgroups of the tasks of a journal, and the cgroups that the journal created.
 #[derive(Debug, Default)]
 pub struct TaskOrigins {
     from: HashMap<TaskId, String>,
@@ -45,7 +45,7 @@ impl TaskOrigins {
                 Action::MakeCgroup { path, .. } => drop(origins.made.insert(path.clone())),
                 Action::MoveTasks { tasks, .. } => {
                     for task in tasks.iter().filter(|task| !origins.made.contains(&task.from)) {
-                        // A task that moved twice came from where it was first.
+                        // The origin of a task that moved twice is its first cgroup.
                         origins.from.entry(task.id).or_insert_with(|| task.from.clone());
                     }
                 }
@@ -55,8 +55,8 @@ impl TaskOrigins {
         origins
     }
 
-    /// Where a task belongs: where it came from, or else where its nearest recorded ancestor came
-    /// from, or else the root.
+    /// The origin of a task: its former cgroup, else that of its nearest recorded ancestor, else
+    /// the root.
     fn origin_of(&self, files: &dyn Files, hierarchy: &Hierarchy, tid: i32) -> String {
         let mut next = tid;
         for _ in 0..MAX_GENERATIONS {
@@ -69,7 +69,7 @@ impl TaskOrigins {
         hierarchy.mount.clone()
     }
 
-    /// Sends one task back from where this journal's changes had put it.
+    /// Moves one task back from the cgroup into which this journal's changes moved it.
     pub fn send(
         &self,
         files: &dyn Files,
@@ -93,7 +93,7 @@ impl TaskOrigins {
         }
     }
 
-    /// Empties a cgroup and removes it. Gives back how many tasks it held.
+    /// Empties a cgroup and removes it. Returns the number of its tasks.
     pub fn remove_cgroup(
         &self,
         files: &dyn Files,
@@ -109,7 +109,7 @@ impl TaskOrigins {
                 match tasks::enter(files, hierarchy, &home, tid, Membership::Process) {
                     Ok(()) => drop(sent.insert(tid)),
                     Err(error) if error.errno() == Some(libc::ESRCH) => {}
-                    // A task that is being forked or is ending can refuse for a moment.
+                    // A task that is being forked or is ending can be refused for a moment.
                     Err(error) if tries >= TRIES => return Err(error),
                     Err(_) => {}
                 }
@@ -126,25 +126,25 @@ impl TaskOrigins {
 }
 
 /// Ends a partition of version 2 before its cgroup is removed, so that its CPUs are available to
-/// all when this returns.
+/// all on return.
 ///
-/// Removing the cgroup alone gives them back later, in a workqueue (kernel/cgroup/cgroup.c,
-/// css_killed_work_fn): until then a task that asks for them is refused (EINVAL), and when it comes
-/// the kernel before 6.2 overwrites the affinities of all.
+/// Removing the cgroup alone returns them later, in a workqueue (kernel/cgroup/cgroup.c,
+/// css_killed_work_fn): until then a task that requests them is refused (EINVAL), and kernels
+/// before 6.2 then overwrite the affinities of all tasks.
 fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
     let file = format!("{cgroup}/cpuset.cpus.partition");
     let is_partition = files.read_trimmed(&file).is_ok_and(|kind| kind != "member");
     if hierarchy.version == CgroupVersion::V2 && is_partition {
-        // Where that fails, removing it still does the same, if later.
+        // If this fails, removing it has the same effect later.
         let _ = write_with_retries(files, &file, "member");
     }
 }
 
-/// Gives a task the CPUs back that it was allowed, where the kernel has forgotten them.
+/// Restores the affinity of a task if the kernel has lost it.
 ///
-/// From 6.2 on the kernel itself remembers the affinity that a task requested (kernel/sched/core.c,
-/// `user_cpus_ptr`); before, and for kernel threads, a move between cpusets overwrites it. What is
-/// none of the sets that such a move leaves behind was chosen by another process since, and stays.
+/// Since 6.2 the kernel itself remembers the affinity that a task requested (kernel/sched/core.c,
+/// `user_cpus_ptr`); before, and for kernel threads, a move between cpusets overwrites it. A set
+/// that no such move leaves behind was chosen by another process since, and is kept.
 pub fn restore_affinity(
     files: &dyn Files,
     note: Option<&PartitionNote>,
@@ -160,14 +160,14 @@ pub fn restore_affinity(
     if now == task.cpus {
         return Return::Home { moved: false };
     }
-    // A kernel thread that was being made when it was noted: the kernel has bound it since.
+    // A kernel thread that was noted during its creation: the kernel has bound it since.
     let is_bound = tasks::stat(files, task.id.tid).is_ok_and(|stat| stat.is_bound());
     if is_bound || !note.is_some_and(|note| left_by_a_move(note, &task.cpus, &now)) {
         return Return::ChangedSince;
     }
     match files.set_affinity(task.id.tid, &task.cpus) {
         Ok(()) => Return::Home { moved: true },
-        // It ended meanwhile.
+        // It has ended.
         Err(_) if !tasks::is_alive(files, task.id) => Return::Gone,
         Err(error) => gone_or_failed(error),
     }

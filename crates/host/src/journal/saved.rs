@@ -1,5 +1,4 @@
-//! Journals as they are found: complete, cut off in the middle of a line, left from an earlier
-//! boot, or damaged.
+//! Journals as found: complete, cut off in the middle of a line, from an earlier boot, or damaged.
 
 use super::record::{
     Applied, Begin, Event, Intent, PartitionNote, Purpose, Record, Refusal, VERSION,
@@ -7,44 +6,43 @@ use super::record::{
 use super::store::Store;
 use super::{JournalError, in_store};
 
-/// A journal as it stands in its directory.
+/// A journal in its directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Saved {
     pub name: String,
     /// Its first record; without one, its writer was killed before it changed anything.
     pub begin: Option<Begin>,
-    /// The changes that it announces, in their order.
+    /// The announced changes, in order.
     pub entries: Vec<Entry>,
     /// Whether every change had been made.
     pub ready: bool,
-    /// Whether taking back has begun.
+    /// Whether the undo has begun.
     pub undoing: bool,
-    /// Lines that cannot be read, counted from 1, other than a last one that was cut off. There
-    /// should be none.
+    /// Unreadable lines, counted from 1, except an incomplete last one. There should be none.
     pub damaged: Vec<usize>,
-    /// The length of the file up to the end of its last whole line.
+    /// The length of the file up to the end of its last complete line.
     pub(super) whole_bytes: u64,
-    /// Whether something follows the last whole line: the writer was killed, or the disk was full,
-    /// while it wrote it.
+    /// Whether data follows the last complete line: the writer was killed, or the disk was full,
+    /// while it was written.
     pub(super) torn: bool,
     /// The number of the next record.
     pub(super) next_seq: u64,
 }
 
-/// An announced change and what is known to have become of it.
+/// An announced change and its known result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub seq: u64,
     pub intent: Intent,
     pub outcome: Outcome,
-    /// Whether it has been taken back.
+    /// Whether it has been reverted.
     pub undone: bool,
 }
 
-/// What became of an announced change.
+/// The result of an announced change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Not recorded: the writer was killed before, while or after it made it.
+    /// Not recorded: the writer was killed before, while or after it made the change.
     Unknown,
     Applied(Applied),
     Refused(Refusal),
@@ -76,7 +74,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// A later version's records would look like damage: its version is checked first.
+    /// Records of a later version would look like damage: its version is checked first.
     fn reject_newer(&self, name: &str, line: &[u8]) -> Result<(), JournalError> {
         if self.begin.is_some() || !self.entries.is_empty() {
             return Ok(());
@@ -131,7 +129,7 @@ impl Saved {
         self.entries.iter_mut().rev().find(|entry| entry.seq == seq)
     }
 
-    /// The partition that it is about, if it is about one.
+    /// Its partition, if it has one.
     pub fn partition(&self) -> Option<&PartitionNote> {
         match self.begin.as_ref().map(|begin| &begin.purpose) {
             Some(Purpose::Partition(note)) => Some(note),
@@ -139,7 +137,7 @@ impl Saved {
         }
     }
 
-    /// Whether it is from another boot than this one.
+    /// Whether it is from another boot.
     pub fn is_stale(&self, boot_id: &str) -> bool {
         self.begin.as_ref().is_some_and(|begin| begin.boot_id != boot_id)
     }
@@ -153,7 +151,7 @@ fn number(name: &str) -> Option<u32> {
 
 pub(super) fn next_name(store: &dyn Store) -> Result<String, JournalError> {
     let names = store.names().map_err(in_store(store, "list", ""))?;
-    // Those put aside keep their number, so that no two ever share one.
+    // Journals set aside keep their number, so that no two ever share one.
     let used =
         names.iter().filter_map(|name| number(name.strip_prefix("stale-").unwrap_or(name))).max();
     Ok(format!("journal-{:04}.jsonl", used.unwrap_or(0).saturating_add(1)))
@@ -172,7 +170,7 @@ pub fn read_all(store: &dyn Store) -> Result<Vec<Saved>, JournalError> {
     journals.into_iter().map(read).collect()
 }
 
-/// Renames every journal of an earlier boot, whose changes are gone, and gives back the new names.
+/// Renames every journal of an earlier boot, whose changes are gone, and returns the new names.
 pub fn put_aside_stale(store: &dyn Store, boot_id: &str) -> Result<Vec<String>, JournalError> {
     let mut aside = Vec::new();
     for journal in read_all(store)?.into_iter().filter(|journal| journal.is_stale(boot_id)) {

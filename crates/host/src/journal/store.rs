@@ -1,4 +1,4 @@
-//! Where journals are kept: a directory of files that only their owner can write, and one lock.
+//! Storage of journals: a directory of files that only their owner can write, and one lock.
 
 use rustix::fs::FlockOperation;
 use std::fs::{self, File, OpenOptions};
@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The directory of the system's journals. /run is gone after a reboot on most systems, as are the
-/// changes.
+/// The directory of the system's journals. On most systems /run is empty after a reboot, when the
+/// changes are gone too.
 pub const SYSTEM_DIRECTORY: &str = "/run/punctual";
 
 /// The largest journal that is read; a partition of a machine with 100,000 threads writes some 20
@@ -16,33 +16,32 @@ pub const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// The right to write journals and to make changes, held by one process at a time.
 ///
-/// The kernel takes it back when the process ends, however it ends (flock(2)).
+/// The kernel releases it when the process ends in any way (flock(2)).
 #[derive(Debug)]
 pub struct Lock {
     _file: Option<File>,
 }
 
 impl Lock {
-    /// The lock of a store that no other process can reach.
+    /// The lock of a store that no other process can access.
     pub fn none() -> Lock {
         Lock { _file: None }
     }
 }
 
-/// What a journal needs of its storage. Each call that changes something has reached the disk when
-/// it returns.
+/// Storage operations of a journal. Each change has reached the disk on return.
 pub trait Store {
-    /// Where it is, for messages.
+    /// Its path, for messages.
     fn place(&self) -> String;
-    /// Takes the lock; `None` when another process holds it.
+    /// Takes the lock; `None` if another process holds it.
     fn lock(&self) -> io::Result<Option<Lock>>;
-    /// The names of all files, sorted; none when there is no directory yet.
+    /// The names of all files, sorted; empty if there is no directory yet.
     fn names(&self) -> io::Result<Vec<String>>;
     /// A whole file, at most [`MAX_JOURNAL_BYTES`].
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
-    /// Adds bytes at the end of a file, which is created where it is missing.
+    /// Appends bytes to a file, which is created if missing.
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
-    /// Cuts a file to a length.
+    /// Truncates a file to a length.
     fn cut(&self, name: &str, length: u64) -> io::Result<()>;
     /// Gives a file another name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -60,7 +59,7 @@ impl Directory {
     pub fn system() -> Directory {
         Directory::at(SYSTEM_DIRECTORY)
     }
-    /// Another directory, for tests. It is made when it is first written to.
+    /// Another directory, for tests. The first write creates it.
     pub fn at(path: impl Into<PathBuf>) -> Directory {
         Directory { path: path.into() }
     }
@@ -69,7 +68,7 @@ impl Directory {
         self.path.join(name)
     }
 
-    /// Makes the directory, readable by its owner alone, or checks that no other user can write in
+    /// Creates the directory, readable only by its owner, or checks that no other user can write to
     /// the existing one.
     fn prepare(&self) -> io::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.path) {
@@ -195,7 +194,7 @@ mod tests {
         assert!(store.lock().unwrap().is_none());
         drop(held);
         assert!(store.lock().unwrap().is_some());
-        // Whoever only looks at the journals is waited for.
+        // The lock waits for a reader of the journals.
         let held = store.lock().unwrap();
         let short = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(100));

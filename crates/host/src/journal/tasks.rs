@@ -1,4 +1,4 @@
-//! Tasks: who they are, where they are, where they may run.
+//! Tasks: their identity, their cgroups, their affinity.
 
 use super::record::{Hierarchy, TaskId};
 use crate::files::{FileError, Files};
@@ -6,7 +6,7 @@ use punctual_core::CpuSet;
 use std::collections::HashMap;
 use std::io;
 
-/// PF_EXITING (include/linux/sched.h): ending, or ended and not yet collected by its parent.
+/// PF_EXITING (include/linux/sched.h): ending, or ended and not yet reaped by its parent.
 pub const PF_EXITING: u64 = 0x4;
 /// PF_KTHREAD (include/linux/sched.h): a kernel thread.
 pub const PF_KTHREAD: u64 = 0x0020_0000;
@@ -14,11 +14,11 @@ pub const PF_KTHREAD: u64 = 0x0020_0000;
 /// move it.
 pub const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
-/// At most this many cgroups of a hierarchy are read, this deep.
+/// Limits of the cgroups read of a hierarchy, and of their depth.
 const MAX_CGROUPS: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
-/// What moves from one cgroup into another.
+/// The unit that moves between cgroups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Membership {
     /// A process with all its threads.
@@ -37,7 +37,7 @@ pub struct TaskStat {
     pub parent: i32,
     /// PF_ flags of the kernel.
     pub flags: u64,
-    /// The CPU that it ran on last.
+    /// The CPU that it last ran on.
     pub last_cpu: usize,
 }
 
@@ -51,7 +51,7 @@ impl TaskStat {
         self.flags & PF_NO_SETAFFINITY != 0
     }
 
-    /// Reads the text of a `stat` file. The name may hold spaces, parentheses and line feeds: it
+    /// Parses the text of a `stat` file. The name may hold spaces, parentheses and line feeds: it
     /// ends at the last `)`.
     pub fn parse(text: &str) -> Option<TaskStat> {
         let (tid, rest) = text.split_once(" (")?;
@@ -69,8 +69,7 @@ impl TaskStat {
     }
 }
 
-/// Reads a task's `stat`; a task that is gone gives an error for which [`FileError::is_missing`]
-/// holds.
+/// Reads a task's `stat`; for a task that is gone, the error's [`FileError::is_missing`] holds.
 pub fn stat(files: &dyn Files, tid: i32) -> Result<TaskStat, FileError> {
     stat_at(files, &format!("/proc/{tid}/stat"))
 }
@@ -85,8 +84,8 @@ pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
     stat_at(files, "/proc/self/stat").map(|stat| stat.id)
 }
 
-/// Whether a task still lives. One that is ending, or waits as a zombie for its parent, does not:
-/// it has left its cgroup, and the kernel refuses it an affinity.
+/// Whether a task still lives. One that is ending, or is a zombie, does not: it has left its
+/// cgroup, and the kernel refuses to set its affinity.
 pub fn is_alive(files: &dyn Files, id: TaskId) -> bool {
     stat(files, id.tid).is_ok_and(|stat| stat.id == id && stat.flags & PF_EXITING == 0)
 }
@@ -105,7 +104,7 @@ pub fn affinity(files: &dyn Files, tid: i32) -> Result<CpuSet, FileError> {
         .ok_or_else(|| malformed(&path, "it has no Cpus_allowed_list"))
 }
 
-/// The numbers of all threads of all processes, in order of processes.
+/// The numbers of all threads of all processes, ordered by process.
 pub fn all_threads(files: &dyn Files) -> Result<Vec<i32>, FileError> {
     let mut threads = Vec::new();
     for process in files.list("/proc")?.iter().filter_map(|name| name.parse::<i32>().ok()) {
@@ -133,12 +132,12 @@ pub fn cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError>
         }
         let names = match files.list(&parent) {
             Ok(names) => names,
-            // A cgroup that was removed since its parent was listed.
+            // The cgroup was removed since its parent was listed.
             Err(error) if error.is_missing() && parent != mount => continue,
             Err(error) => return Err(error),
         };
-        // Every directory in a cgroup is a cgroup with a `cgroup.procs` of its own; the kernel's
-        // files hold a dot or are known.
+        // Every directory in a cgroup is a cgroup with its own `cgroup.procs`; the kernel's files
+        // contain a dot or are known.
         let children = names.iter().map(|name| format!("{parent}/{name}"));
         found.extend(children.filter(|path| files.exists(&format!("{path}/cgroup.procs"))));
     }
@@ -153,7 +152,7 @@ pub fn members(
     cgroup: &str,
 ) -> Result<Vec<i32>, FileError> {
     match numbers(files, &format!("{cgroup}/{}", hierarchy.members_file())) {
-        // What a threaded cgroup answers: its processes count as members of its domain
+        // The error of a threaded cgroup: its processes count as members of its domain
         // (kernel/cgroup/cgroup.c, cgroup_procs_start).
         Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => {
             threads_in(files, hierarchy, cgroup)
@@ -162,7 +161,7 @@ pub fn members(
     }
 }
 
-/// The threads in a cgroup, whatever its kind.
+/// The threads in a cgroup of any kind.
 pub fn threads_in(
     files: &dyn Files,
     hierarchy: &Hierarchy,
@@ -171,21 +170,21 @@ pub fn threads_in(
     numbers(files, &format!("{cgroup}/{}", hierarchy.threads_file()))
 }
 
-/// 0 stands for a task of another PID namespace and is left out.
+/// 0 represents a task of another PID namespace and is omitted.
 fn numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
     let text = files.read(path)?;
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|tid| *tid > 0).collect())
 }
 
-/// Which cgroup each of the [`members`] of all cgroups is in.
+/// The cgroup of each of the [`members`] of all cgroups.
 pub fn cgroup_by_task(
     files: &dyn Files,
     hierarchy: &Hierarchy,
 ) -> Result<HashMap<i32, String>, FileError> {
     let mut places = HashMap::new();
     for cgroup in cgroups(files, &hierarchy.mount)? {
-        // Cgroups come and go. The domain of threaded cgroups lists their processes too, but comes
-        // before them.
+        // Cgroups can vanish meanwhile. The domain of threaded cgroups also lists their processes,
+        // but comes before them.
         for tid in members(files, hierarchy, &cgroup).unwrap_or_default() {
             places.insert(tid, cgroup.clone());
         }
@@ -193,8 +192,8 @@ pub fn cgroup_by_task(
     Ok(places)
 }
 
-/// Moves a task. In version 1 that is a thread, whatever is requested: to move a process, move each
-/// of its threads.
+/// Moves a task. In version 1 this is a single thread in any case: to move a process, move each of
+/// its threads.
 pub fn enter(
     files: &dyn Files,
     hierarchy: &Hierarchy,
@@ -209,10 +208,9 @@ pub fn enter(
     files.write(&format!("{cgroup}/{file}"), &tid.to_string())
 }
 
-/// Why the kernel does not let a task into another cgroup, in words.
+/// Why the kernel refuses to move a task into another cgroup, in words.
 pub fn explain_refusal(stat: &TaskStat, error: &FileError) -> String {
-    // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for threads that
-    // are bound.
+    // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for bound threads.
     match error.errno() {
         Some(libc::EINVAL) if stat.is_bound() => {
             "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)".to_owned()
@@ -220,7 +218,7 @@ pub fn explain_refusal(stat: &TaskStat, error: &FileError) -> String {
         Some(libc::EINVAL) if stat.is_kernel_thread() => {
             "the kernel keeps it in the root cgroup".to_owned()
         }
-        // cgroup_attach_permissions: source and target are of different resource domains.
+        // cgroup_attach_permissions: source and target belong to different resource domains.
         Some(libc::EOPNOTSUPP) => {
             "a thread leaves its process only for a threaded cgroup of the same domain".to_owned()
         }

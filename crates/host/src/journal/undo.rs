@@ -13,25 +13,26 @@ use punctual_core::CpuSet;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long is waited, [`TRIES`] times at most, for a step on the way to take effect.
+/// The pause, [`TRIES`] times at most, for an intermediate step to take effect.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What to do with a file that another process has changed since.
+/// The handling of a file that another process has changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IfChanged {
-    /// Leave it, report it, and keep the journal.
+    /// Report it, do not change it, and keep the journal.
     #[default]
     Report,
-    /// Write the old value all the same.
+    /// Write the old value anyway.
     Overwrite,
-    /// Leave it, report it, and forget the journal, as well where something could not be restored.
+    /// Report it, do not change it, and remove the journal, even if something could not be
+    /// restored.
     Keep,
 }
 
-/// Undoes every journal that `selected` picks, the newest first.
+/// Undoes every journal that `selected` accepts, the newest first.
 ///
-/// Can be killed at any moment and repeated. Takes the lock for as long as it lasts. An error means
-/// that the journals themselves could not be read; what could not be restored is in the report.
+/// Can be killed at any moment and repeated. Holds the lock throughout. An error means that the
+/// journals themselves could not be read; values that could not be restored are in the report.
 pub fn undo(
     store: &dyn Store,
     files: &dyn Files,
@@ -45,7 +46,7 @@ pub fn undo(
     undo_locked(store, files, if_changed, selected)
 }
 
-/// [`undo`] for who holds the lock already.
+/// [`undo`] for callers that already hold the lock.
 pub(crate) fn undo_locked(
     store: &dyn Store,
     files: &dyn Files,
@@ -62,7 +63,7 @@ pub(crate) fn undo_locked(
     Ok(report)
 }
 
-/// One journal being taken back.
+/// The undo of one journal.
 struct Undoing<'a> {
     files: &'a dyn Files,
     saved: &'a Saved,
@@ -74,7 +75,7 @@ struct Undoing<'a> {
 /// The parent of all kernel threads but itself (init/main.c, rest_init).
 const KTHREADD: i32 = 2;
 
-/// Whether a change is settled: taken back, or given up as the caller wished.
+/// Whether a change is settled: reverted, or given up as requested.
 type Settled = bool;
 
 impl<'a> Undoing<'a> {
@@ -97,8 +98,8 @@ impl<'a> Undoing<'a> {
     fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
         let mut journal = Journal::resume(store, self.saved)?;
         let mut all_settled = true;
-        // Affinities last: the kernel overwrites them when a cgroup goes, and refuses CPUs that
-        // still are a partition's.
+        // Affinities last: the kernel overwrites them when a cgroup is removed, and refuses CPUs
+        // that still belong to a partition.
         let affinity =
             |entry: &&Entry| matches!(entry.intent.action, Action::NoteAffinities { .. });
         let (affinities, others): (Vec<_>, Vec<_>) =
@@ -109,7 +110,7 @@ impl<'a> Undoing<'a> {
             }
             if self.take_back(entry) {
                 // A full disk must not keep the machine from being restored; without this record a
-                // later undo only looks at this change once more.
+                // later undo only checks this change once more.
                 let _ = journal.append(Event::Undone { of: entry.seq });
             } else {
                 all_settled = false;
@@ -141,7 +142,7 @@ impl<'a> Undoing<'a> {
         let Some((last, steps)) = write.undo.split_last() else { return self.nothing_left() };
         let found = match self.files.read(&write.path) {
             Ok(text) => meaning(&text),
-            // An interrupt that was freed, a device that was unplugged: its setting went with it.
+            // The setting vanished with a freed interrupt or an unplugged device.
             Err(error) if error.is_missing() => return self.nothing_left(),
             Err(error) => return self.fail(&write.path, error.to_string()),
         };
@@ -158,14 +159,14 @@ impl<'a> Undoing<'a> {
             return self.if_changed == IfChanged::Keep;
         }
         for step in steps {
-            // Only a step on the way: what counts is the last one.
+            // An intermediate step: only the last one counts.
             let _ = self.files.write(&write.path, step);
             write.settles.iter().for_each(|file| self.wait_for(file));
         }
         self.put(&write.path, last, &write.old)
     }
 
-    /// Gives the kernel a moment to bring something about. It need not.
+    /// Waits briefly for a value that the kernel may set.
     fn wait_for(&self, file: &FileValue) {
         for _ in 0..TRIES {
             if self.files.read(&file.path).is_ok_and(|now| same(&now, &file.value)) {
@@ -175,7 +176,7 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    /// Writes a file's old value and makes sure that it is there.
+    /// Writes a file's old value and verifies it.
     fn put(&mut self, path: &str, text: &str, old: &str) -> Settled {
         if let Err(error) = write_with_retries(self.files, path, text) {
             return self.fail(path, error.to_string());
@@ -234,7 +235,7 @@ impl<'a> Undoing<'a> {
                         before,
                         overwritten: false,
                     });
-                    // Whoever moved it knows where it belongs better than a journal does.
+                    // The process that moved it knows its place better than a journal.
                 }
                 Return::Failed(error) => {
                     settled = self.fail(&format!("task {}", task.id.tid), error.to_string())
@@ -260,10 +261,9 @@ impl<'a> Undoing<'a> {
         settled
     }
 
-    /// Kernel threads that were born while the partition stood are noted nowhere, and have no more
-    /// than the CPUs that it left: khugepaged, when transparent huge pages are switched on
-    /// again. They get what kthreadd had, as at any other time (kernel/kthread.c, kthread and
-    /// kthreadd: both take the same mask).
+    /// Kernel threads created during the partition's lifetime are not noted, and only have the CPUs
+    /// that it left: khugepaged, when transparent huge pages are enabled again. They get kthreadd's
+    /// affinity, as usual (kernel/kthread.c, kthread and kthreadd: both use the same mask).
     fn widen_newborn(&mut self) -> Settled {
         let noted = self.saved.entries.iter().filter_map(|entry| match &entry.intent.action {
             Action::NoteAffinities { tasks } => Some(tasks),
@@ -283,7 +283,7 @@ impl<'a> Undoing<'a> {
             .iter()
             .filter_map(|name| name.parse::<i32>().ok())
         {
-            // One that ended since it was listed needs nothing.
+            // A thread that ended since it was listed needs nothing.
             let Ok(stat) = tasks::stat(self.files, tid) else { continue };
             let known = noted.get(&tid).is_some_and(|task| task.id == stat.id);
             let newborn = stat.is_kernel_thread() && !stat.is_bound() && !known;
@@ -327,8 +327,8 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    /// A cgroup beside ours that has begun to use the controller, so that taking it away would
-    /// change more than we did.
+    /// A sibling cgroup that has begun to use the controller, so that removing it would change more
+    /// than we did.
     fn who_uses(&self, subtree_control: &str, controller: &str) -> Option<String> {
         let (parent, _) = subtree_control.rsplit_once('/')?;
         let names = self.files.list(parent).ok()?;
@@ -350,7 +350,7 @@ impl<'a> Undoing<'a> {
             Err(error) if error.is_missing() => self.report.already += 1,
             Err(error) => return self.fail(&switch, error.to_string()),
         }
-        // All of them, also after one that failed.
+        // All of them, also after a failed one.
         let settled: Vec<Settled> =
             side_effects.iter().map(|file| self.restore_side_effect(cpu, file)).collect();
         settled.into_iter().all(|settled| settled)
@@ -365,7 +365,7 @@ impl<'a> Undoing<'a> {
         if same(&found, &file.value) {
             return true;
         }
-        // What unplugging leaves behind lacks the CPU; anything else was set by another process.
+        // Unplugging leaves a set without the CPU; any other set was written by another process.
         let ours = found.parse::<CpuSet>().is_ok_and(|set| !set.contains(cpu));
         let expected = format!("a set without CPU {cpu}");
         if !ours && !self.may_overwrite(&file.path, &expected, &found, &file.value) {
@@ -374,7 +374,7 @@ impl<'a> Undoing<'a> {
         self.put(&file.path, &file.value, &file.value)
     }
 
-    /// Reports that something changed hands; whether the old value is to be written all the same.
+    /// Reports a foreign change; returns whether the old value is to be written anyway.
     fn may_overwrite(&mut self, path: &str, expected: &str, found: &str, before: &str) -> bool {
         let overwritten = self.if_changed == IfChanged::Overwrite;
         let (path, expected, found) = (path.to_owned(), expected.to_owned(), found.to_owned());

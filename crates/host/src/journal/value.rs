@@ -1,10 +1,10 @@
-//! Values of the kernel's files: when two texts mean the same, although the kernel wrote one of
-//! them and we the other.
+//! Values of the kernel's files: whether two texts are equivalent, one formatted by the kernel and
+//! one by us.
 
 use punctual_core::CpuSet;
 
-/// The meaning of a file's text: without the white space around it, and of a choice (`always
-/// [madvise] never`) the word in brackets, which is what has to be written to choose it again.
+/// The meaning of a file's text: without surrounding white space, and of a choice (`always
+/// [madvise] never`) the word in brackets, which selects it again when written.
 pub fn meaning(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let chosen = |word: &&&str| word.len() > 2 && word.starts_with('[') && word.ends_with(']');
@@ -15,14 +15,14 @@ pub fn meaning(text: &str) -> String {
     }
 }
 
-/// Whether two texts of one file mean the same: equal words, or equal masks (`7` and
+/// Whether two texts of one file are equivalent: equal words, or equal masks (`7` and
 /// `00000000,00000007`).
 pub fn same(one: &str, other: &str) -> bool {
     let (one, other) = (meaning(one), meaning(other));
     one == other || mask(&one).is_some_and(|set| mask(&other) == Some(set))
 }
 
-/// A text as a CPU mask, if it is nothing but hexadecimal words (a list such as `0-3` is none).
+/// A text as a CPU mask, if it has only hexadecimal words (a list such as `0-3` is none).
 fn mask(text: &str) -> Option<CpuSet> {
     CpuSet::from_mask(text).ok().filter(|_| text.starts_with(|c: char| c.is_ascii_hexdigit()))
 }

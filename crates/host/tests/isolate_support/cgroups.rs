@@ -1,5 +1,5 @@
-//! Cpusets as the kernel keeps them (kernel/cgroup/cpuset.c and cpuset-v1.c), as far as isolation
-//! sees of them.
+//! Cpusets as in the kernel (kernel/cgroup/cpuset.c and cpuset-v1.c), as far as isolation sees
+//! them.
 
 use super::machine::PF_NO_SETAFFINITY;
 use super::{Cgroup, State};
@@ -30,7 +30,7 @@ impl State {
             .map(|other| (other.clone(), self.cgroups[other].clone()))
             .collect()
     }
-    /// The cgroup that lists the processes of a cgroup: its parent's where it is threaded.
+    /// The cgroup that lists the processes of a cgroup: its parent if it is threaded.
     fn domain(&self, path: &str) -> String {
         if self.cgroups[path].threaded { self.parent(path) } else { path.to_owned() }
     }
@@ -66,7 +66,7 @@ impl State {
         if narrowed.is_empty() || path == self.mount { base } else { narrowed }
     }
 
-    /// Version 2: why a cgroup that requests a partition is none.
+    /// Version 2: why a cgroup that requests a partition is invalid.
     fn invalid(&self, path: &str) -> Option<&'static str> {
         let own = &self.cgroups[path];
         let claimed = |other: &Cgroup| {
@@ -84,11 +84,11 @@ impl State {
         self.cgroups[path].partition != "member" && self.invalid(path).is_none()
     }
 
-    /// What a file of a cgroup shows; `None` if there is no such file.
+    /// The content of a file of a cgroup; `None` if there is no such file.
     pub fn show(&self, cgroup: &str, file: &str) -> Option<Answer<String>> {
         let own = self.cgroups.get(cgroup)?;
         let members = |process: bool| {
-            // The processes of threaded cgroups are listed by their domain.
+            // The domain lists the processes of threaded cgroups.
             let here = |of: &str| of == cgroup || process && self.domain(of) == cgroup;
             let inside = self
                 .tasks
@@ -273,7 +273,7 @@ impl State {
         task.allowed = asked.filter(|cpus| !cpus.is_empty()).unwrap_or(allowed);
     }
 
-    /// Version 2: after a change of partitions every task that is not bound is confined anew.
+    /// Version 2: after a change of partitions every unbound task is confined anew.
     fn spread(&mut self) {
         let changed: Vec<i32> = self
             .tasks
@@ -287,7 +287,7 @@ impl State {
         changed.into_iter().for_each(|tid| self.confine(tid));
     }
 
-    /// Whether a task could have CPUs back that it had to give up.
+    /// Whether a task could regain CPUs that it had lost.
     fn grew(&self, task: &super::Task) -> bool {
         let effective = self.effective(&task.cgroup);
         task.allowed != effective
@@ -324,7 +324,7 @@ impl State {
         Ok(())
     }
 
-    /// Time goes on by one change: a workqueue may get round to a cgroup that was removed.
+    /// Advances time by one change: a workqueue may process a removed cgroup.
     pub fn pass_time(&mut self) {
         match &mut self.dying {
             Some((_, 0)) => {
@@ -336,7 +336,7 @@ impl State {
         }
     }
 
-    /// A task asks for CPUs (kernel/sched/core.c, sched_setaffinity): it gets those that its cgroup
+    /// A task requests CPUs (kernel/sched/core.c, sched_setaffinity): it gets those that its cgroup
     /// has.
     pub fn ask(&mut self, tid: i32, cpus: &CpuSet) -> Answer<()> {
         let task = self.tasks.get(&tid).ok_or(libc::ESRCH)?;
@@ -354,7 +354,7 @@ impl State {
         Ok(())
     }
 
-    /// A CPU goes or comes.
+    /// Takes a CPU offline or online.
     pub fn plug(&mut self, cpu: usize, online: bool) {
         if online {
             self.online.insert(cpu);

@@ -1,4 +1,4 @@
-//! A process that is killed at its k-th change, on the way to the kernel or to the journal.
+//! A process that is killed at its k-th change, to the kernel or to the journal.
 
 use punctual_core::CpuSet;
 use punctual_host::files::{FileError, Files};
@@ -15,7 +15,7 @@ pub trait Death {
 
 /// Counts changes and dies at one of them.
 pub struct Fate<'a> {
-    /// Changes that are still to come before the deadly one; `None` for a long life.
+    /// Changes left before the fatal one; `None`: never killed.
     left: Cell<Option<usize>>,
     /// Changes so far.
     pub count: Cell<usize>,
@@ -23,11 +23,11 @@ pub struct Fate<'a> {
 }
 
 impl<'a> Fate<'a> {
-    /// Dies when the change after `survived` others is about to be made.
+    /// Dies at the change after `survived` others.
     pub fn new(survived: Option<usize>, death: &'a dyn Death) -> Fate<'a> {
         Fate { left: Cell::new(survived), count: Cell::new(0), death }
     }
-    /// One change is about to be made. `half` is done of it when the process dies now.
+    /// Called before one change. `half` does half of it if the process dies now.
     fn meet(&self, half: impl FnOnce()) {
         self.count.set(self.count.get() + 1);
         match self.left.get() {
@@ -40,7 +40,7 @@ impl<'a> Fate<'a> {
     }
 }
 
-/// Files whose user is mortal.
+/// Files whose user can be killed.
 pub struct MortalFiles<'a> {
     pub inner: &'a dyn Files,
     pub fate: &'a Fate<'a>,
@@ -77,7 +77,7 @@ impl Files for MortalFiles<'_> {
     }
 }
 
-/// A journal whose writer is mortal; it may leave half a line behind.
+/// A journal whose writer can be killed; it may leave half a line.
 pub struct MortalStore<'a> {
     pub inner: &'a dyn Store,
     pub fate: &'a Fate<'a>,
@@ -121,12 +121,12 @@ impl Store for MortalStore<'_> {
     }
 }
 
-/// A journal in memory, for the many runs of a test. It keeps what was appended, as a disk does,
-/// and has no lock to take.
+/// A journal in memory, for the many runs of a test. It keeps appended data like a disk, and has no
+/// lock.
 #[derive(Default)]
 pub struct Memory {
     pub files: RefCell<BTreeMap<String, Vec<u8>>>,
-    /// How many bytes it may hold in all; beyond that, half of a line fits.
+    /// The maximum number of bytes in all; beyond it, half of a line fits.
     pub room: Cell<Option<usize>>,
 }
 

@@ -115,7 +115,7 @@ fn tasks(mount: &str) -> BTreeMap<i32, Task> {
     all
 }
 
-/// The machine with cgroups of version 1, file names with or without their prefix.
+/// The machine with cgroups of version 1, file names with or without prefix.
 pub fn v1(prefix: &'static str) -> Kernel {
     machine(true, prefix, "/sys/fs/cgroup/cpuset")
 }

@@ -1,8 +1,8 @@
-//! A kernel made of scripted answers: what isolation needs of cgroups, tasks, hotplug and settings,
-//! and their refusals.
+//! A scripted kernel: the cgroups, tasks, hotplug and settings that isolation uses, and their
+//! refusals.
 //!
-//! It stands beside the tests on the running kernel (isolate_real.rs): there is what a machine at
-//! hand does not do, and every moment at which a process can be killed is tried within seconds.
+//! It complements the tests on the running kernel (isolate_real.rs): it covers behaviour that the
+//! machine at hand does not show, and tries every moment of a kill within seconds.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -15,23 +15,23 @@ use punctual_core::CpuSet;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What to answer instead of doing what was asked.
+/// The answer in place of an operation.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The path ends like this.
+    /// The end of the path.
     pub path: String,
     /// The error number.
     pub errno: i32,
-    /// How often; afterwards the kernel gives in.
+    /// The number of refusals; afterwards the kernel accepts.
     pub times: usize,
-    /// Whether the change is made all the same.
+    /// Whether the change is made anyway.
     pub after_all: bool,
 }
 
-/// How a setting takes what is written to it.
+/// The reaction of a setting to a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Kept as it is.
+    /// Stores it unchanged.
     Plain,
     /// One of several words, shown in brackets.
     Choice(Vec<&'static str>),
@@ -39,7 +39,7 @@ pub enum Kind {
     Mask,
     /// A list of CPUs.
     List,
-    /// Takes everything and keeps its value.
+    /// Accepts everything and keeps its value.
     Deaf,
     /// The switch of a CPU.
     Online(usize),
@@ -53,9 +53,9 @@ pub struct Task {
     pub name: String,
     pub parent: i32,
     pub flags: u64,
-    /// Where it may run.
+    /// The CPUs that it may use.
     pub allowed: CpuSet,
-    /// The affinity that it requested itself, where the kernel remembers that (6.2 and later).
+    /// The affinity that it requested itself, if the kernel remembers it (6.2 and later).
     pub asked: Option<CpuSet>,
     pub cgroup: String,
 }
@@ -75,11 +75,11 @@ pub struct Cgroup {
     pub threaded: bool,
 }
 
-/// The whole of it.
+/// The whole state.
 #[derive(Clone, Debug)]
 pub struct State {
     pub v1: bool,
-    /// `cpuset.`, or nothing.
+    /// `cpuset.`, or empty.
     pub prefix: &'static str,
     pub mount: String,
     pub possible: CpuSet,
@@ -88,17 +88,17 @@ pub struct State {
     pub links: BTreeMap<String, String>,
     pub tasks: BTreeMap<i32, Task>,
     pub cgroups: BTreeMap<String, Cgroup>,
-    /// Version 2: after how many changes a workqueue gives the CPUs of a partition back whose
-    /// cgroup was removed.
+    /// Version 2: the number of changes after which a workqueue returns the CPUs of a removed
+    /// partition.
     pub late: usize,
-    /// Such CPUs, and how many changes are left.
+    /// Such CPUs, and the number of changes left.
     pub dying: Option<(CpuSet, usize)>,
     /// Whether tasks keep their requested affinity across cpusets.
     pub remembers: bool,
     pub refusals: Vec<Refusal>,
-    /// How many tasks are forked, one at each move of task 100.
+    /// The number of forks, one at each move of task 100.
     pub forks: usize,
-    /// The task that this process is.
+    /// The task number of this process.
     pub own: i32,
     /// Its user and its capabilities.
     pub uid: u32,
@@ -112,31 +112,31 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Another process: the same kernel, one that was not killed.
+    /// Accesses the same kernel as another process that is not killed.
     pub fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.borrow_mut())
     }
 
-    /// What a setting holds.
+    /// The value of a setting.
     pub fn holds(&self, path: &str) -> String {
         self.state.borrow().settings[path].1.clone()
     }
 
-    /// Somebody writes to a setting behind our back.
+    /// Another process writes to a setting.
     pub fn set(&self, path: &str, value: &str) {
         self.with(|state| {
             state.settings.get_mut(path).expect("the setting exists").1 = value.to_owned()
         });
     }
 
-    /// Asks the kernel to refuse.
+    /// Makes the kernel refuse.
     pub fn refuse(&self, path: &str, errno: i32, times: usize) {
         self.with(|state| {
             state.refusals.push(Refusal { path: path.into(), errno, times, after_all: false })
         });
     }
 
-    /// Everything that a change could have touched.
+    /// Everything that a change can affect.
     pub fn snapshot(&self) -> BTreeMap<String, String> {
         let state = self.state.borrow();
         let mut all = BTreeMap::from([("online".to_owned(), state.online.to_string())]);

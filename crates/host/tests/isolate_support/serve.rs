@@ -124,8 +124,7 @@ impl State {
         Ok(())
     }
 
-    /// The scripted refusal for a path, if one is left. Says whether the change is to be made all
-    /// the same.
+    /// The scripted refusal for a path, if one is left, and whether the change is made anyway.
     fn refusal(&mut self, path: &str) -> Option<(i32, bool)> {
         let rule =
             self.refusals.iter_mut().find(|rule| path.ends_with(&rule.path) && rule.times > 0)?;
@@ -161,7 +160,7 @@ impl Files for Kernel {
     }
     fn exists(&self, path: &str) -> bool {
         let state = self.state.borrow();
-        // A file that refuses to be read is there all the same.
+        // An unreadable file exists nevertheless.
         state.read(path).err() != Some(libc::ENOENT)
             || state.names(path).is_ok()
             || state.links.contains_key(path)

@@ -1,19 +1,19 @@
-//! Where a member lies in a structure of a kernel, by its type information (BTF,
+//! Offsets of members in a kernel's structures, from its type information (BTF,
 //! Documentation/bpf/btf.rst).
 
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 
-/// The offset in bytes of each of these members of a structure; `None` for one that is not there,
-/// or where the information is malformed.
+/// The offset in bytes of each of these members of a structure; `None` for a missing one, or if the
+/// information is malformed.
 pub fn of_members<const N: usize>(
     btf: &[u8],
     structure: &str,
     members: [&str; N],
 ) -> [Option<u32>; N] {
     let mut found = [None; N];
-    // What cannot be read ends the search: what was found until then is right.
+    // Unreadable data ends the search: earlier results are valid.
     let _ = search(btf, structure, &members, &mut found);
     found
 }
@@ -59,7 +59,7 @@ fn search(btf: &[u8], structure: &str, members: &[&str], found: &mut [Option<u32
     }
 }
 
-/// The bytes that follow the head of a type; `None` for a kind that is not known.
+/// The number of bytes after the head of a type; `None` for an unknown kind.
 fn trailing(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         // Forward declarations, pointers, type names, qualifiers, functions, floats, type tags.
@@ -79,7 +79,7 @@ fn trailing(kind: u32, count: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A structure `task` with `pid` at 8 and `comm` at 24, behind an integer.
+    /// A structure `task` with `pid` at 8 and `comm` at 24, after an integer.
     fn btf() -> Vec<u8> {
         let strings = b"\0task\0pid\0comm\0";
         let types: Vec<u32> =

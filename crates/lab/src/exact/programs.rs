@@ -1,4 +1,4 @@
-//! The programs and libraries of a guest, from the archives that its run was made of.
+//! The programs and libraries of a guest, from the archives of its run.
 
 use crate::artefacts::Artefacts;
 use punctual_core::MadeOf;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// An archive with more of them is no guest's.
+/// The maximum size of a guest's archive.
 const BYTES_MAX: u64 = 1 << 30;
 const ELF: &[u8] = b"\x7fELF";
 
@@ -16,7 +16,7 @@ pub struct GuestProgram {
     pub bytes: Vec<u8>,
 }
 
-/// Those of the run; none where its archives are not kept here any more.
+/// The programs of the run; none if its archives are no longer stored here.
 pub fn programs(made_of: &MadeOf) -> Vec<GuestProgram> {
     let Ok(store) = Artefacts::open() else { return Vec::new() };
     let archives = [Some(&made_of.initramfs), made_of.job.as_ref()].into_iter().flatten();
@@ -26,7 +26,7 @@ pub fn programs(made_of: &MadeOf) -> Vec<GuestProgram> {
     found
 }
 
-/// What an archive holds, up to where it cannot be read any more.
+/// Reads an archive up to the first unreadable part.
 fn read(path: &Path, found: &mut Vec<GuestProgram>) {
     let Ok(file) = fs::File::open(path) else { return };
     let mut rest = BufReader::new(file);
@@ -37,7 +37,7 @@ fn read(path: &Path, found: &mut Vec<GuestProgram>) {
         if reader.entry().is_trailer() || size > left {
             return;
         }
-        // Modules are the kernel's, and their functions are among its symbols.
+        // Modules belong to the kernel, and their functions are among its symbols.
         if !name.ends_with(".ko") && size > ELF.len() as u64 {
             let mut bytes = vec![0; ELF.len()];
             let is_elf = reader.read_exact(&mut bytes).is_ok() && bytes == ELF;

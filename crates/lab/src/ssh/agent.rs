@@ -1,22 +1,22 @@
-//! The other end: punctual itself, in a directory of its own on the other system.
+//! The remote end: punctual itself, in its own directory on the other system.
 //!
 //! ```text
-//! nonce               by which its maker knows the directory again
+//! nonce               the creator's mark of the directory
 //! punctual            the program
 //! lock                held by the supervisor as long as it lives; its process number
-//! order               what to run (see [`request::RunRequest`])
-//! work/               where it runs, with the experiment's file
+//! order               the request of the run (see [`request::RunRequest`])
+//! work/               the working directory, with the experiment's file
 //! run.pid             the process of the run while it runs
 //! interrupted         the run was interrupted
-//! contact             when somebody was last connected (CLOCK_BOOTTIME, seconds)
-//! messages, answer    what the run wrote to standard error and standard output
+//! contact             the last connection of a client (CLOCK_BOOTTIME, seconds)
+//! messages, answer    the run's standard error and standard output
 //! bundle/             the results
 //! ended               how it ended
 //! ```
 //!
 //! The supervisor starts the run and outlives every connection; `attach` is the process at the end
-//! of a connection and looks at these files. Whatever happens, the directory goes: when the bundle
-//! was fetched, or when nobody came for it.
+//! of a connection and reads these files. The directory is always removed: when the bundle was
+//! fetched, or when no client came for it.
 
 mod attach;
 mod remove;
@@ -37,13 +37,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The first argument by which the program knows that it is the other end.
+/// The first argument that makes the program the remote end.
 pub const ARGUMENT: &str = "__remote";
-/// A supervisor starts, or ends when requested, within this time, even on a busy or slow system.
+/// The maximum time for a supervisor to start, or to end on request, even on a busy or slow system.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Does what the other arguments say: a word, the directory, and more. Errors go to standard error,
-/// which the connection brings back.
+/// Executes the other arguments: a word, the directory, and more. Errors go to standard error,
+/// which the connection returns.
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut next = || arguments.next().unwrap_or_default();
     let (word, directory, more) = (next(), RunDirectory { path: PathBuf::from(next()) }, next());
@@ -60,7 +60,7 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     });
     match done {
         Ok(()) => 0,
-        // What a shell says of a program that is not there.
+        // A shell's exit code for a missing program.
         Err(_) if !directory.path.is_dir() => 127,
         Err(why) => {
             let _ = writeln!(io::stderr(), "punctual, in {}: {why}", directory.path.display());
@@ -78,8 +78,8 @@ impl RunDirectory {
         self.path.join(name)
     }
 
-    /// It was started in its directory, by whoever judged that one; the path is its name for those
-    /// who read it in `ps`, and must not lead elsewhere.
+    /// Checks that the working directory, which the caller verified, is the one named by the path:
+    /// it identifies the run in `ps`, and must not lead elsewhere.
     fn check(&self) -> io::Result<()> {
         let (here, named) = (fs::metadata(".")?, fs::symlink_metadata(&self.path)?);
         match (here.dev(), here.ino()) == (named.dev(), named.ino()) {
@@ -88,14 +88,14 @@ impl RunDirectory {
         }
     }
 
-    /// The program that runs here, whatever lies under its name by now.
+    /// The running program, even if the file at its path has changed.
     fn program(&self) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.arg0(self.file("punctual"));
         command
     }
 
-    /// Starts the supervisor and sees it hold its lock.
+    /// Starts the supervisor and waits until it holds its lock.
     fn begin(&self) -> io::Result<()> {
         self.touch()?;
         let mut command = self.program();
@@ -119,7 +119,7 @@ impl RunDirectory {
         File::options().read(true).write(true).create(true).truncate(false).open(self.file("lock"))
     }
 
-    /// The lock, taken; `None` when somebody else has it.
+    /// Takes the lock; `None` if another process has it.
     fn lock(&self) -> io::Result<Option<File>> {
         let file = self.lock_file()?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -129,8 +129,8 @@ impl RunDirectory {
         }
     }
 
-    /// The process of the supervisor while it lives: a lock that is held makes the number in it
-    /// good.
+    /// The process of the live supervisor: the number in the lock file is valid while the lock is
+    /// held.
     fn supervisor(&self) -> io::Result<Option<Pid>> {
         match self.lock()? {
             Some(_free) => Ok(None),
@@ -148,14 +148,14 @@ impl RunDirectory {
     }
 
     /// Ends the run as Ctrl-C does, once: a second signal would end it at once without cleanup.
-    /// False while there is no run.
+    /// False without a run.
     fn interrupt(&self) -> io::Result<bool> {
         if self.file("interrupted").exists() {
             return Ok(true);
         }
         let Some(run) = self.run()? else { return Ok(false) };
         kill_process(run, Signal::INT).or_else(gone_already)?;
-        // On a disk without room for a name, another signal may follow.
+        // On a disk without room for a file, another signal may follow.
         let _ = fs::write(self.file("interrupted"), []);
         Ok(true)
     }
@@ -164,13 +164,13 @@ impl RunDirectory {
         fs::write(self.file("contact"), since_boot().as_secs().to_string())
     }
 
-    /// How long ago somebody was connected.
+    /// The time since a client was connected.
     fn disconnected_for(&self) -> Duration {
         let at = fs::read_to_string(self.file("contact")).ok().and_then(|text| text.parse().ok());
         since_boot().saturating_sub(Duration::from_secs(at.unwrap_or(0)))
     }
 
-    /// A file that is there whole or not at all.
+    /// Writes a file atomically.
     fn write_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = self.file(&format!("{name}.new"));
         fs::write(&new, bytes)?;
@@ -184,7 +184,7 @@ impl RunDirectory {
             .map(|text| text.trim_end_matches(['\0', '\n']).to_owned())
     }
 
-    /// One line for those who list what is there.
+    /// One line for the list of runs.
     fn status(&self) -> io::Result<()> {
         let state =
             match (self.ended(), self.supervisor()?.is_some(), self.file("run.pid").exists()) {

@@ -1,5 +1,4 @@
-//! Which punctual to take along: the running one where it fits, else one that was built for the
-//! other system.
+//! Chooses the punctual to send: the running one if suitable, else one built for the other system.
 
 use super::error::{SshError, Trouble};
 use elf::ElfBytes;
@@ -16,8 +15,8 @@ pub struct Binary {
 
 const MAX: u64 = 512 << 20;
 
-/// What uname(2) calls a machine, beside its ELF number, what `./x build --arch` calls it, and the
-/// target triple that this builds a static program for.
+/// The machine names of uname(2), with the ELF number, the name in `./x build --arch`, and the
+/// target triple of a static program for it.
 const MACHINES: [(&str, u16, &str, &str); 4] = [
     ("x86_64", elf::abi::EM_X86_64, "x86_64", "x86_64-unknown-linux-musl"),
     ("aarch64", elf::abi::EM_AARCH64, "aarch64", "aarch64-unknown-linux-musl"),
@@ -25,8 +24,7 @@ const MACHINES: [(&str, u16, &str, &str); 4] = [
     ("riscv64", elf::abi::EM_RISCV, "riscv64", "riscv64gc-unknown-linux-gnu"),
 ];
 
-/// The program for a machine of that kind: the one that was named, else the running one, else one
-/// built beside it.
+/// The program for a machine of that kind: the named one, the running one, or one built beside it.
 pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
     let wrong = |message: String| SshError::new(Trouble::Request, message);
     let known = MACHINES.iter().find(|(name, ..)| *name == machine);
@@ -39,7 +37,7 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
                  ({machine})",
                 path.display()
             ))),
-            // Whether it needs libraries, and finds them, shows over there.
+            // Whether it finds the libraries that it needs is known only there.
             _ => Ok(binary),
         };
     }
@@ -88,7 +86,7 @@ struct Kind {
     is_static: bool,
 }
 
-/// What an ELF program is for; `None` for what is none.
+/// The kind of an ELF program; `None` for other files.
 fn kind(bytes: &[u8]) -> Option<Kind> {
     let file = ElfBytes::<AnyEndian>::minimal_parse(bytes).ok()?;
     let segments = file.segments()?;

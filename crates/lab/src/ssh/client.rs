@@ -1,7 +1,7 @@
-//! A connection of ssh(1): one process that has authenticated, and commands that go through it.
+//! A connection of ssh(1): one authenticated process, and commands through it.
 //!
-//! ssh runs in a private directory, where the files that it is given have short and tame names: a
-//! path in one of its options would be split at spaces and expanded at `%` and `$`.
+//! ssh runs in a private directory, in which its files have short and safe names: a path in one of
+//! its options would be split at spaces and expanded at `%` and `$`.
 
 use super::destination::Destination;
 use super::error::{SshError, Trouble};
@@ -17,19 +17,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long connecting may take in all.
+/// The maximum total time to connect.
 const CONNECT: Duration = Duration::from_secs(40);
-/// What is kept of what ssh says.
+/// The maximum of kept output of ssh.
 const STDERR_MAX: usize = 64 << 10;
 const BEGIN: &str = "punctual-here";
 const END: &str = "punctual-end";
-/// Asks who is there, then stays until this end goes away. In single quotes for any login shell,
-/// csh and fish too.
+/// Identifies the system and user, then stays until this end closes. In single quotes for any login
+/// shell, csh and fish too.
 const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id \
                      -un || id -u; id -u; echo \"${TMPDIR:-}\"; echo \"${HOME:-}\"; echo \
                      punctual-end; exec cat >/dev/null'";
 
-/// The remote system, by its own answers.
+/// The remote system, as it reports itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
     /// `x86_64`, `aarch64`, … (uname(2)).
@@ -38,11 +38,11 @@ pub struct System {
     pub node: String,
     pub user: String,
     pub is_root: bool,
-    /// `$TMPDIR` there, where it is set.
+    /// `$TMPDIR` there, if set.
     pub(crate) temporary: Option<String>,
     /// `$HOME` there.
     pub(crate) home: String,
-    /// The number of the user there.
+    /// The user id there.
     pub(crate) uid: String,
 }
 
@@ -57,8 +57,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects and asks who is there. Ends when this process does, whatever it dies of: the pipe
-    /// to it closes.
+    /// Connects and queries the system. The connection ends with this process: the pipe to it
+    /// closes.
     pub fn open(to: &Destination) -> Result<Connection, SshError> {
         to.check()?;
         tools::find("ssh", "openssh-client")
@@ -109,9 +109,8 @@ impl Connection {
         }
     }
 
-    /// A command of the other system's shell through this connection. It must be of a kind that
-    /// every login shell takes alike: words, or `sh -c` with what stands in single quotes on
-    /// one line.
+    /// A command of the other system's shell through this connection. It must have the same meaning
+    /// in every login shell: words, or `sh -c` with one line in single quotes.
     pub(crate) fn command(&self, remote: &str) -> Command {
         let mut command = ssh(&self.to, self.directory.path());
         command.args(["-o", "ControlMaster=no", "--", &self.to.host, remote]);
@@ -135,7 +134,7 @@ impl Drop for Connection {
     }
 }
 
-/// Its input closes, so the other end goes; then it is ended for certain.
+/// Closing its input ends the remote end; then it is killed for certain.
 fn end(master: &mut Child) {
     drop(master.stdin.take());
     let until = Instant::now() + Duration::from_millis(500);
@@ -149,7 +148,7 @@ fn end(master: &mut Child) {
     let _ = master.wait();
 }
 
-/// Short names for the files.
+/// Creates links with short names for the files.
 fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
     let link = |path: &Path, name: &str| {
         let path = std::path::absolute(path).map_err(SshError::local("find", path))?;
@@ -160,7 +159,7 @@ fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
     }
     if let Some(path) = &to.identity {
         link(path, "identity")?;
-        // ssh looks for the public half and a certificate beside the key.
+        // ssh looks for the public key and a certificate beside the private one.
         for ending in [".pub", "-cert.pub"] {
             let mut beside = path.clone().into_os_string();
             beside.push(ending);
@@ -172,8 +171,7 @@ fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
     Ok(())
 }
 
-/// The options of every ssh of this connection; the first value counts, so no configuration weakens
-/// them.
+/// The options of every ssh of this connection. First values count: no configuration weakens them.
 fn ssh(to: &Destination, directory: &Path) -> Command {
     let mut command = Command::new("ssh");
     command.current_dir(directory).env("LC_ALL", "C");
@@ -221,12 +219,12 @@ enum Ended {
     TooLong,
 }
 
-/// Reads the answer of the probe; whatever the login shell prints before it is passed over.
+/// Reads the answer of the probe; earlier output of the login shell is skipped.
 fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
     let stdout = master.stdout.take().ok_or(Ended::Silent)?;
     let (send, lines) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
-        // Nobody writes more than this before a line ends.
+        // No line is longer than this.
         for line in BufReader::new(stdout.take(1 << 20)).split(b'\n').map_while(Result::ok) {
             if send.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err()
             {
@@ -283,7 +281,7 @@ fn keep_the_end(mut from: impl Read, into: &Mutex<Vec<u8>>) {
 }
 
 fn text(log: &Mutex<Vec<u8>>) -> String {
-    // The thread may still be at the last lines.
+    // The thread may still be reading the last lines.
     std::thread::sleep(Duration::from_millis(50));
     String::from_utf8_lossy(&log.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }

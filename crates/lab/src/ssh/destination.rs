@@ -1,27 +1,26 @@
-//! The destination: an address that ssh(1), its configuration and any shell interpret as nothing
-//! but an address.
+//! The destination: an address that ssh(1), its configuration and shells treat only as an address.
 
 use super::error::{SshError, Trouble};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Another system, as ssh(1) finds it. Host names are those of ssh_config(5) too.
+/// Another system, in the terms of ssh(1), including host names of ssh_config(5).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Destination {
     /// Name, address, or alias of ~/.ssh/config.
     pub host: String,
-    /// The user there; `None`: what ssh takes.
+    /// The user there; `None`: ssh's default.
     pub user: Option<String>,
-    /// The port there; `None`: what ssh takes.
+    /// The port there; `None`: ssh's default.
     pub port: Option<u16>,
-    /// The private key; `None`: those that ssh tries.
+    /// The private key; `None`: ssh's default ones.
     pub identity: Option<PathBuf>,
-    /// The only file of host keys that counts; `None`: the user's and the system's.
+    /// The only file of host keys to use; `None`: the user's and the system's.
     pub known_hosts: Option<PathBuf>,
 }
 
-/// Names go into command lines of ssh and, by its `%h` and `%r`, into shells that its configuration
-/// starts (CVE-2023-51385).
+/// Whether a name is safe in command lines of ssh and, by its `%h` and `%r`, in shells that its
+/// configuration starts (CVE-2023-51385).
 fn is_tame(name: &str, more: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255
@@ -30,7 +29,7 @@ fn is_tame(name: &str, more: &str) -> bool {
 }
 
 impl Destination {
-    /// Refuses what is no name, and files that are not there.
+    /// Refuses invalid names, and missing files.
     pub fn check(&self) -> Result<(), SshError> {
         let refuse = |message: String| Err(SshError::new(Trouble::Request, message));
         if !is_tame(&self.host, "._:-%") {
@@ -56,7 +55,7 @@ impl Destination {
         Ok(())
     }
 
-    /// As a word of a command line, with everything that finds it again:
+    /// The destination as a word of a command line, with everything needed to find it again:
     /// `user@host:port,identity=…`.
     pub fn spelled(&self) -> String {
         let files = [("identity", &self.identity), ("known_hosts", &self.known_hosts)];
@@ -66,7 +65,7 @@ impl Destination {
         shell_words::quote(&format!("{self}{}", files.collect::<String>())).into_owned()
     }
 
-    /// The command that a person types to connect by hand.
+    /// The command to connect by hand.
     pub(crate) fn by_hand(&self) -> String {
         let mut words = vec!["ssh".to_owned()];
         words.extend(self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));

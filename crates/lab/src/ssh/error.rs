@@ -4,22 +4,22 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Where it went wrong: decides whether trying again makes sense, and the exit code.
+/// The place of an error: decides whether to retry, and the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
-    /// What was asked for cannot be: a host that is no name, a binary that does not fit.
+    /// The request is impossible: an invalid host name, an unsuitable binary.
     Request,
-    /// The program ssh is not here; tests skip on this one alone.
+    /// This system has no ssh; tests skip on this error only.
     NoClient,
-    /// The host's key is unknown, or another than the known one.
+    /// The host's key is unknown, or not the known one.
     HostKey,
     /// The host refuses the authentication.
     Denied,
     /// The host does not answer.
     Unreachable,
-    /// It answered before, and does no longer.
+    /// The other system answered before, and no longer does.
     Lost,
-    /// The run is not on the other system any more.
+    /// The run no longer exists on the other system.
     Gone,
     /// The other system refuses: no space, no place for programs, not Linux.
     Remote,
@@ -27,12 +27,12 @@ pub enum Trouble {
     Local,
 }
 
-/// An error with all that a person needs, in words.
+/// An error with all information for the user, in words.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SshError {
     pub trouble: Trouble,
-    /// Place, cause and remedy; may hold words of the other system.
+    /// Place, cause and remedy; may contain words of the other system.
     pub message: String,
 }
 
@@ -46,7 +46,7 @@ impl SshError {
             SshError::new(Trouble::Local, format!("cannot {action} {}: {why}", path.display()))
         }
     }
-    /// Whether it may go away by itself.
+    /// Whether the trouble may resolve by itself.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self.trouble, Trouble::Unreachable | Trouble::Lost)
     }

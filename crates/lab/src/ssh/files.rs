@@ -1,4 +1,4 @@
-//! A directory, file by file: sent as it is, received with nothing believed.
+//! A directory, file by file: sent unchanged, received without trust.
 
 use super::wire::{self, Frame, Kind, PAYLOAD_MAX};
 use punctual_core::hex;
@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-/// No bundle has more files.
+/// The maximum number of files in a bundle.
 const FILES_MAX: u64 = 100_000;
-/// No path in it is deeper or longer.
+/// The maximum depth and length of a path in a bundle.
 const DEPTH_MAX: usize = 8;
 const PATH_MAX: usize = 512;
 
-/// The SHA-256 of what is read, in hexadecimal digits.
+/// The SHA-256 of the input, in hexadecimal digits.
 pub fn digest_of(mut from: impl Read) -> io::Result<String> {
     let mut digest = Sha256::new();
     let mut chunk = vec![0; 64 << 10];
@@ -48,7 +48,7 @@ pub fn send(root: &Path, out: &mut impl Write) -> io::Result<()> {
 fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> {
     let file = File::open(from)?;
     let length = file.metadata()?.len();
-    // No more than was said, should it still grow.
+    // No more than announced, should it still grow.
     let mut file = file.take(length);
     let name = path
         .to_str()
@@ -69,8 +69,8 @@ fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> 
     Ok(length)
 }
 
-/// Takes in what another system sends, below a directory of its own: plain relative names, each
-/// once, of the length and checksum said before, no more in all than is allowed.
+/// Receives files from another system below a separate directory: plain relative names, each once,
+/// with the announced length and checksum, up to the limit in total.
 #[derive(Debug)]
 pub struct Receiver {
     root: PathBuf,
@@ -89,14 +89,14 @@ struct Open {
 }
 
 impl Receiver {
-    /// Into this directory, which must be new, at most so many bytes.
+    /// Creates the receiver for this directory, which must be new, with the limit in bytes.
     pub fn new(root: &Path, limit: u64) -> io::Result<Receiver> {
         fs::create_dir(root)?;
         Ok(Receiver { root: root.to_owned(), limit, files: 0, bytes: 0, open: None })
     }
 
-    /// The next frame of it; true with the last one. An error says what is wrong with what was
-    /// sent, or with writing it.
+    /// Handles the next frame; true for the last one. The error is about the received data, or
+    /// about writing it.
     pub fn take(&mut self, frame: &Frame) -> Result<bool, String> {
         match (frame.kind, self.open.is_some()) {
             (Kind::File, false) => self.begin(&frame.payload)?,
@@ -124,8 +124,8 @@ impl Receiver {
         if let Some(parent) = whole.parent() {
             fs::create_dir_all(parent).map_err(cannot)?;
         }
-        // Everything below the root was made here: there is no link to follow, and no file is
-        // written twice.
+        // Everything below the root was created here: no link is followed, and no file is written
+        // twice.
         let file = File::options().write(true).create_new(true).open(&whole).map_err(cannot)?;
         self.open = Some(Open { file, path, left, digest: Sha256::new() });
         Ok(())
@@ -200,7 +200,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, bytes).unwrap();
         }
-        // What is no file and no directory stays behind.
+        // Anything but files and directories is not sent.
         std::os::unix::fs::symlink("/etc/passwd", place.path().join("link")).unwrap();
         let mut stream = Vec::new();
         send(place.path(), &mut stream).unwrap();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(fs::read(root.join("phases/000/0000.log")).unwrap(), large);
         assert_eq!(fs::read(root.join("empty")).unwrap(), b"");
         assert!(!root.join("link").exists());
-        // Cut off anywhere, it is never taken for whole.
+        // A truncated stream never counts as complete.
         for end in (0..stream.len()).step_by(50_001) {
             let part = receive(&stream[..end], &place.path().join(format!("part{end}")), 1 << 20);
             assert_ne!(part, Ok(true), "{end}");

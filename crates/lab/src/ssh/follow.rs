@@ -13,72 +13,73 @@ use session::{Sent, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Between attempts to connect again: the first, and the longest.
+/// The first and the longest pause between attempts to reconnect.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(20)];
 
-/// What to run, and where.
+/// A run for a destination.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub to: Destination,
-    /// The program for it; `None`: the running one, or one built beside it.
+    /// The program to send; `None`: the running one, or one built beside it.
     pub binary: Option<PathBuf>,
     /// The name of the experiment's file, without directories.
     pub file: String,
     /// Its bytes.
     pub experiment: Vec<u8>,
-    /// Arguments of `punctual run` over there.
+    /// Arguments of `punctual run` on the remote system.
     pub arguments: Vec<String>,
-    /// Where the bundle goes; nothing may be there.
+    /// The path of the bundle, which must not exist.
     pub output: PathBuf,
     pub timeouts: Timeouts,
 }
 
-/// What is waited for, and how long.
+/// Time limits of waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// For a lost connection to come back.
+    /// The time to wait for a lost connection.
     pub reconnect: Duration,
-    /// Over there, for somebody to connect, before the run is ended and all of it removed.
+    /// The time without a client after which the remote system ends the run and removes all its
+    /// files.
     pub keep_for: Duration,
 }
 
 pub trait Watch {
-    /// What the run over there wrote to standard error: bytes of another system.
+    /// Shows standard error of the remote run: bytes of another system.
     fn message(&mut self, bytes: &[u8]);
-    /// What happens between the two systems.
+    /// Shows an event between the two systems.
     fn note(&mut self, text: &str);
-    /// Whether the user wants it to end.
+    /// Whether the user requested the end.
     fn end_requested(&self) -> bool;
 }
 
-/// How the run over there ended.
+/// How the remote run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     Exit(u8),
     /// A signal of this number ended it.
     Signal(i32),
-    /// Without a word: it was killed with its supervisor, or the system went down.
+    /// Without a report: it was killed with its supervisor, or the system went down.
     Died,
 }
 
-/// What came back.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct RemoteResult {
     pub ended: Ended,
     pub system: System,
-    /// Whether there is a bundle now.
+    /// Whether there is a bundle.
     pub bundle: bool,
-    /// What the run wrote to standard output.
+    /// The run's standard output.
     pub answer: Vec<u8>,
-    /// Which punctual ran there, in its words.
+    /// The version of punctual there, in its words.
     pub version: String,
-    /// How often the connection was lost and made again.
+    /// The number of reconnections.
     pub lost: u32,
-    /// What is still over there against all intentions.
+    /// Files that could not be removed on the remote system.
     pub left: Option<String>,
 }
 
-/// Sends punctual and the experiment over, follows the run, brings the bundle.
+/// Sends punctual and the experiment, follows the run, retrieves the bundle.
 pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(&job.to)?;
     let binary = binary::choose(job.binary.as_deref(), &connection.system.machine)?;
@@ -115,7 +116,7 @@ pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
     remote_run.follow(connection, watch)
 }
 
-/// Follows a run that was left over there.
+/// Follows a run left on the remote system.
 pub fn resume(
     to: &Destination,
     id: &str,

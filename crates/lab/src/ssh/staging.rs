@@ -14,16 +14,16 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-/// How the names of the directories begin; the rest is the run's id.
+/// The prefix of the directories' names; the rest is the run's id.
 const PREFIX: &str = "punctual-ssh-";
 const ANSWER_MAX: usize = 1 << 20;
-/// The exit code of a shell whose directory is there, and not the one that was made.
+/// The exit code of a shell in a directory that is not the one created.
 pub(crate) const NOT_OURS: i32 = 71;
 
-/// What every script begins with. Owner and mode are those of `.`, which nobody can exchange any
-/// more once the shell is in it. `own`: this user's, closed to all others. `private`: nobody but
-/// this user and root can put anything in, or put another directory in its place; it leaves where
-/// that is in `$b`. `nonce`: reads what the maker of the directory left, `-` for nothing.
+/// The common beginning of every script. Owner and mode are those of `.`, which cannot be exchanged
+/// once the shell is in it. `own`: this user's, closed to all others. `private`: only this user and
+/// root can add files, or replace the directory; sets `$b` to its path. `nonce`: reads the mark of
+/// the directory's creator, `-` if none.
 const JUDGES: &str = "u=$(id -u); own() { set -- $(ls -ldn .); case $3:$1 in \
      $u:drwx--[-S]---*) return 0; esac; \
      return 1; }; held() { t=$1; set -- $(ls -ldn .); case $3:$1 in \
@@ -31,17 +31,17 @@ const JUDGES: &str = "u=$(id -u); own() { set -- $(ls -ldn .); case $3:$1 in \
      return 1; until test \"$PWD\" = /; do cd -P .. && held \"0:d????????[tT]*\" || return 1; \
      done; cd -P \"$b\"; }; nonce() { n=; { read n <nonce; } 2>/dev/null; n=${n:--}; }; ";
 
-/// A directory over there with punctual in it.
+/// A remote directory with punctual in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteDirectory {
     path: String,
-    /// What its maker left in it: another directory of that name has another.
+    /// The creator's mark in it: another directory of that name has a different one.
     nonce: String,
 }
 
 impl RemoteDirectory {
-    /// One that the other system names, in two words; only what no shell takes for anything but
-    /// that.
+    /// Parses a directory named by the remote system, in two words; only characters without meaning
+    /// to any shell are accepted.
     fn named(words: &str) -> Option<RemoteDirectory> {
         let (path, nonce) = words.trim().split_once(' ')?;
         let (base, name) = path.rsplit_once('/')?;
@@ -50,19 +50,19 @@ impl RemoteDirectory {
         (tame && (nonce == "-" || is_id(&nonce))).then_some(RemoteDirectory { path, nonce })
     }
 
-    /// What a person calls the run.
+    /// The id of the run for users.
     pub(crate) fn id(&self) -> &str {
         self.path.rsplit_once(PREFIX).map_or("", |(_, id)| id)
     }
 
-    /// The command that asks punctual over there for something.
+    /// The command that calls punctual on the remote system.
     pub(crate) fn command(&self, word: &str, more: impl fmt::Display) -> String {
         self.inside(&format!("./punctual {ARGUMENT} {word} {} {more}", self.path))
     }
 
-    /// A script that goes on in the directory, if it is still the one that was made. What others
-    /// put in its place is not entered, and nothing in it runs. The program is not started by
-    /// `exec`: bash makes an absolute path of its relative one.
+    /// A script that continues in the directory, if it is still the one created. A replacement by
+    /// others is not entered, and nothing in it runs. The program is not started by `exec`: bash
+    /// would make an absolute path of its relative one.
     fn inside(&self, script: &str) -> String {
         let RemoteDirectory { path, nonce } = self;
         format!(
@@ -83,8 +83,8 @@ fn is_id(id: &str) -> bool {
     (1..=32).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Where a directory is tried, in this order: nobody else may be able to write there. That of the
-/// login, /run/user/UID, comes last: it is removed with the user's last session.
+/// The parent directories to try, in this order: no other user may be able to write there. That of
+/// the login, /run/user/UID, is last: it is removed with the user's last session.
 fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
     let system = &connection.system;
     if let Some(path) = &system.temporary {
@@ -107,10 +107,10 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
     Ok(home.into_iter().chain(run).chain(Some(login).filter(|path| is_tame_path(path))).collect())
 }
 
-/// The one of the bases that is made where it is missing.
+/// The one of the bases that is created if missing.
 const CACHE: &str = "/.cache";
 
-/// What no other directory has.
+/// A unique mark for a new directory.
 fn new_nonce() -> Result<String, SshError> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0; 16];
@@ -119,8 +119,8 @@ fn new_nonce() -> Result<String, SshError> {
     Ok(hex(&bytes))
 }
 
-/// Sends the program into a new directory, has it verified there and its supervisor started. What
-/// fails half-way is removed there.
+/// Sends the program into a new directory, has it verified there and starts its supervisor. After a
+/// failure everything is removed there.
 pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDirectory, SshError> {
     let digest =
         files::digest_of(binary.bytes.as_slice()).map_err(SshError::local("read", &binary.path))?;
@@ -184,7 +184,7 @@ pub(crate) fn version(
     ))
 }
 
-/// What the exit code of a command in a run's directory says about that one.
+/// Interprets the exit code of a command in a run's directory: whether the directory is gone.
 pub(crate) fn gone(connection: &Connection, code: Option<i32>, stderr: &[u8]) -> Option<SshError> {
     let why = match code {
         Some(126 | 127) => "the system was restarted, or the run was removed".to_owned(),
@@ -195,7 +195,7 @@ pub(crate) fn gone(connection: &Connection, code: Option<i32>, stderr: &[u8]) ->
     Some(SshError::new(Trouble::Gone, message))
 }
 
-/// Whatever of it fails, the trap removes the directory; in the end the supervisor answers for it.
+/// The trap removes the directory after any failure; in the end the supervisor does.
 fn script(base: &str, nonce: &str, digest: &str) -> String {
     let make = if base.ends_with(CACHE) { format!("mkdir -p {base}; ") } else { String::new() };
     format!(
@@ -209,7 +209,6 @@ fn script(base: &str, nonce: &str, digest: &str) -> String {
     )
 }
 
-/// Runs a command over there with this as its input.
 fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<Output, SshError> {
     let mut command = connection.command(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -217,7 +216,8 @@ fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<O
     let mut child = command.spawn().map_err(failed)?;
     let stdin = child.stdin.take();
     let output = std::thread::scope(|scope| {
-        // The other end may end before it has read all: its exit code and its words say why.
+        // The remote end may end before it has read all: its exit code and messages give the
+        // reason.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         child.wait_with_output()
     });
@@ -240,20 +240,20 @@ pub(crate) fn last_lines(bytes: &[u8]) -> String {
     if words.is_empty() { "no reason given".to_owned() } else { words.chars().take(400).collect() }
 }
 
-/// A run that was left over there.
+/// A run left on the remote system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     pub id: String,
-    /// Its experiment, as its owner called the file.
+    /// The owner's name of its experiment file.
     pub experiment: String,
-    /// How it stands, in words.
+    /// The state of the run, in words.
     pub state: String,
-    /// How long ago a client was connected; `None` if unknown.
+    /// The time since a client was connected; `None` if unknown.
     pub disconnected_for: Option<Duration>,
     pub(crate) directory: RemoteDirectory,
 }
 
-/// The runs of this user over there.
+/// The runs of this user on the remote system.
 pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
     let mut found = Vec::new();
     for base in bases(connection)? {
@@ -272,7 +272,7 @@ pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
     Ok(found)
 }
 
-/// Lists what this user made, and runs nothing else. A base that is not his alone has none.
+/// Lists directories of this user, and runs nothing else. A base that others can change has none.
 fn listing(base: &str) -> String {
     format!(
         "sh -c '{JUDGES}cd -P {base} 2>/dev/null && private || exit 0; for d in {PREFIX}*; do cd \
@@ -311,7 +311,7 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<RemoteDirectory,
     })
 }
 
-/// Ends the run if it still runs, as Ctrl-C does, and removes everything of it.
+/// Ends the run if it still runs, as Ctrl-C does, and removes all its files.
 pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
     let output = run_command(connection, &removing(&run.directory), &[])?;
     match output.status.success() {

@@ -3,7 +3,7 @@
 use super::destination::Destination;
 use super::error::{SshError, Trouble};
 
-/// Judges the messages of a connection that was never made.
+/// Interprets the messages of a failed connection.
 pub fn judge(to: &Destination, log: &str) -> SshError {
     let key = log.lines().find_map(|line| line.trim().strip_prefix("debug1: Server host key: "));
     let offered = key.map_or_else(|| "a key".to_owned(), |key| format!("the key {key}"));
@@ -12,7 +12,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
             .lines()
             .find_map(|line| line.trim().strip_prefix("Offending "))
             .unwrap_or("somewhere");
-        // ssh knows the file by a name of the connection's.
+        // ssh knows the file by its name in the connection's directory.
         let file = to
             .known_hosts
             .as_ref()
@@ -59,7 +59,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
     SshError::new(trouble, message)
 }
 
-/// What is not for those who debug ssh: its last two lines.
+/// The last two lines of ssh that are not debug output.
 pub fn last_messages(log: &str) -> String {
     let lines = log.lines().map(str::trim).filter(|line| {
         let noise = ["debug", "OpenSSH_", "Authenticated to", "Transferred:", "Bytes per second"];

@@ -1,21 +1,20 @@
-//! What goes through the connection once punctual is at both ends: frames of a kind, a length and
-//! that many bytes.
+//! The protocol between the two ends of a connection: frames of a kind, a length and as many bytes.
 //!
-//! The end over there writes a line first, [`GREETING`]: what its login shell printed before is
-//! passed over, and an end of another version is noticed.
+//! The remote end writes a line first, [`GREETING`]: earlier output of its login shell is skipped,
+//! and another version is detected.
 
 use std::io::{self, Read, Write};
 
-/// What the other end says first, with the version of what follows.
+/// The first line of the remote end, with the version of the protocol.
 pub const GREETING: &[u8] = b"\npunctual-ssh 1\n";
-/// Login shells print less.
+/// The maximum output of a login shell.
 const NOISE_MAX: usize = 64 << 10;
-/// No frame is longer: an end that claims so is not ours.
+/// The maximum of a frame: an end that announces more is not ours.
 pub const PAYLOAD_MAX: usize = 1 << 20;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $byte:literal,)*) => {
-        /// What a frame is.
+        /// The kind of a frame.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub enum Kind { $($(#[$doc])* $name = $byte,)* }
@@ -38,9 +37,9 @@ kinds! {
     Fetched = b'f',
     /// From there, each second: still here.
     Alive = b'.',
-    /// From there: what the run wrote to standard error.
+    /// From there: standard error of the run.
     Message = b'm',
-    /// From there: what the run wrote to standard output.
+    /// From there: standard output of the run.
     Answer = b'a',
     /// From there: the run has ended; how, as text.
     Ended = b'x',
@@ -54,20 +53,20 @@ kinds! {
     BundleEnd = b'Z',
     /// From there: everything is removed.
     Gone = b'g',
-    /// From there: what cannot be done, as text; nothing follows.
+    /// From there: the error that prevents it, as text; nothing follows.
     Failed = b'!',
 }
 
 /// One message of either side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What it carries.
+    /// Its contents.
     pub payload: Vec<u8>,
 }
 
-/// Writes one, whole.
+/// Writes a complete frame.
 pub fn write(out: &mut impl Write, kind: Kind, payload: &[u8]) -> io::Result<()> {
     if payload.len() > PAYLOAD_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too long for a frame"));
@@ -98,7 +97,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
     Ok(Some(Frame { kind, payload }))
 }
 
-/// Passes over everything up to the end of the greeting; what came instead when there is none.
+/// Skips everything up to the end of the greeting; the error is the output without one.
 pub fn expect_greeting(from: &mut impl Read) -> Result<(), String> {
     // The greeting begins with a line feed, which the first line may lack before it.
     let mut seen = vec![b'\n'];

@@ -1,15 +1,15 @@
-//! A snapshot reader one lap behind takes no sample that the writer is just replacing.
+//! A snapshot reader one lap behind never takes a sample that the writer is replacing.
 
 use loom::model::Builder;
 use punctual_core::Sample;
 use punctual_ring_model::atomic::WITHOUT_RELEASE;
 use punctual_ring_model::ring::ring;
 
-/// Switches between the two threads in one order: without a bound the test had not ended after five
-/// minutes.
+/// The maximum number of switches between the two threads in one order: without a limit the test
+/// did not end within five minutes.
 const PREEMPTIONS: usize = 3;
 
-/// In every order: a ring of two samples that were taken out, so that the writer may replace them,
+/// Runs every order: the two samples of a ring were taken out, so that the writer may replace them
 /// while a second reader reads them.
 fn in_every_order(without_release: bool) {
     WITHOUT_RELEASE.set(without_release);
@@ -22,7 +22,7 @@ fn in_every_order(without_release: bool) {
         consumer.drain(|_| {});
         let writer = loom::thread::spawn(move || {
             WITHOUT_RELEASE.set(without_release);
-            // The head before the second of them is what a reader may not have seen yet.
+            // A reader may not yet have seen the head before the second of them.
             (2..4).for_each(|k| producer.push(k, 2 * k, 0, 0));
         });
         let mut seen = 0;
@@ -43,7 +43,7 @@ fn no_sample_is_torn() {
     in_every_order(false);
 }
 
-/// Else the test above could not fail.
+/// Proves that the test above can fail.
 #[test]
 #[should_panic]
 fn without_the_fence_of_the_writer_one_is() {

@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 /// Longer than the guard's own timeout.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What went wrong with the loads.
+/// An error of the loads.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The guard could not be started.
     #[error("cannot start the process that guards the loads: {0}")]
     NoGuard(io::Error),
-    /// The guard has ended before its time.
+    /// The guard has ended too early.
     #[error("the process that guards the loads has died; the loads were ended")]
     GuardDied,
-    /// Some loads are still there.
+    /// Some loads are still running.
     #[error("some loads could not be ended: {0}")]
     NotEnded(String),
 }
 
-/// The guard and its loads. Dropping it ends them all.
+/// The guard and its loads. Dropping it terminates them all.
 pub struct Guarded {
     socket: UnixStream,
     guard: Child,
@@ -35,8 +35,8 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Starts the guard: this very program with another first argument, under another name, so that
-    /// a `killall punctual` leaves it to its work.
+    /// Starts the guard: this program with another first argument and another name, so that
+    /// `killall punctual` does not end it.
     pub fn start() -> Result<Guarded, LoadError> {
         children::adopt_orphans().map_err(LoadError::NoGuard)?;
         let (ours, theirs) = UnixStream::pair().map_err(LoadError::NoGuard)?;
@@ -48,7 +48,7 @@ impl Guarded {
         Ok(Guarded { socket: ours, guard, unread: Vec::new() })
     }
 
-    /// Starts a load under a number that its events will carry.
+    /// Starts a load with a number that its events will carry.
     pub fn start_load(&mut self, number: usize, spec: &LoadSpec) -> Result<(), LoadError> {
         self.ask(&Request::Start(number, Box::new(spec.clone())))
     }
@@ -72,7 +72,7 @@ impl Guarded {
         Ok(())
     }
 
-    /// What happened since the last call; never waits.
+    /// The events since the last call; never waits.
     pub fn events(&mut self) -> Result<Vec<Event>, LoadError> {
         let mut chunk = [0u8; 4096];
         loop {
@@ -89,14 +89,14 @@ impl Guarded {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => events.push(event),
-                // Nobody else writes there.
+                // The guard is the only other user of the socket.
                 Err(_) => return Err(self.guard_died()),
             }
         }
         Ok(events)
     }
 
-    /// Ends all loads and returns the last events when they are gone.
+    /// Terminates all loads and returns the last events when they are gone.
     pub fn end_loads(&mut self) -> Result<Vec<Event>, LoadError> {
         self.ask(&Request::EndAll)?;
         let (until, mut all) = (Instant::now() + TIMEOUT, Vec::new());
@@ -126,7 +126,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // The closed socket is the guard's sign to end everything; it goes when that is done.
+        // The closed socket tells the guard to terminate everything; it exits when that is done.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let _ = self.guard.wait();
     }

@@ -1,4 +1,4 @@
-//! The guard: the parent of all loads, a process of its own without anything else in it.
+//! The guard: the parent of all loads, a separate process with no other work.
 
 use super::outbox::Outbox;
 use super::protocol::{Event, LoadSpec, OnExit, Request};
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 /// The first argument that makes this program the guard.
 pub const ARGUMENT: &str = "__guard-loads";
-/// Loads are killed; what is not gone by then sits in the kernel and goes when it comes out. Giving
-/// back its memory takes a process long on an emulated machine.
+/// Loads are killed; one that still exists after this time is blocked in the kernel and ends when
+/// it returns. Freeing its memory takes a process long on an emulated machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often what a full socket did not take is sent again, in ms.
+/// The interval in ms at which data is sent again after the socket was full.
 const RESEND: i32 = 20;
 
 struct Watched {
@@ -30,7 +30,7 @@ struct Watched {
     spec: LoadSpec,
     /// Its process while it runs.
     running: Option<(i32, Instant)>,
-    /// When to start it, while it does not.
+    /// The time of its start, while it does not run.
     start_at: Option<Instant>,
     back_off: BackOff,
     started_before: bool,
@@ -41,8 +41,8 @@ struct Watched {
 pub fn serve() -> io::Result<()> {
     children::leave_terminal()?;
     children::adopt_orphans()?;
-    // A full CPU must not keep the guard from its work. Without the right it goes on as it is;
-    // loads get a nice value of their own.
+    // A full CPU must not delay the guard. Without permission its nice value stays unchanged; loads
+    // get their own nice value.
     let _ = attributes::set_scheduling(0, &Scheduling { nice: -10, ..attributes::scheduling(0)? });
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
@@ -92,7 +92,7 @@ impl Guard {
         }
     }
 
-    /// Reads and serves what has arrived; false when punctual has closed its end.
+    /// Reads and serves new requests; returns false if punctual has closed its end.
     fn requests(&mut self) -> io::Result<bool> {
         let mut chunk = [0u8; 4096];
         loop {
@@ -101,7 +101,7 @@ impl Guard {
                 Ok(n) => self.unread.extend(&chunk[..n]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // ECONNRESET: punctual died with events unread.
+                // ECONNRESET: punctual died with unread events.
                 Err(_) => return Ok(false),
             }
         }
@@ -131,13 +131,13 @@ impl Guard {
         Ok(true)
     }
 
-    /// Waiting for a punctual that does not read would keep loads from being respawned.
+    /// Waiting for a punctual that does not read would delay respawning.
     fn send_event(&mut self, event: Event) {
         self.unsent.push(&event);
         self.unsent.send(&mut self.socket);
     }
 
-    /// Reaps children: loads, and orphans that were adopted.
+    /// Reaps children: loads, and adopted orphans.
     fn collect(&mut self) {
         while let Ok(Some((pid, exit))) = children::reap() {
             let index = self
@@ -146,7 +146,7 @@ impl Guard {
                 .position(|load| load.running.is_some_and(|(running, _)| running == pid));
             let Some(load) = index.map(|index| &mut self.loads[index]) else { continue };
             let Some((_, since)) = load.running.take() else { continue };
-            // What the load left behind of its group would otherwise add up with each respawn.
+            // The rest of the load's process group would otherwise grow with each respawn.
             let _ = children::send(-pid, libc::SIGKILL);
             let success = exit.is_success();
             let then = if success { load.spec.on_success } else { load.spec.on_failure };
@@ -186,7 +186,7 @@ impl Guard {
 
 fn output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
     let Some(path) = path else { return Ok(Stdio::null()) };
-    // A respawned load must not wipe what its last life wrote; an older run's output goes.
+    // A respawned load must not overwrite its earlier output; an older run's output is removed.
     if first {
         let _ = File::create(path);
     }
@@ -204,7 +204,7 @@ fn cgroup(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path).map_err(named)
 }
 
-/// Starts a load in a process group of its own; it dies with the guard.
+/// Starts a load in its own process group; it dies with the guard.
 fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let (cpus, guard) = (spec.cpus.clone(), std::process::id());
     let scheduling = Scheduling { nice: spec.nice, ..Scheduling::new(spec.policy, spec.priority) };
@@ -219,8 +219,8 @@ fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let become_load = move || {
         signals::die_with_parent(guard)?;
         signals::allow_all();
-        // 0 is who writes it (kernel/cgroup/cgroup.c, cgroup_procs_write_start). Before the
-        // affinity: it is checked against the cgroup.
+        // 0 is the writing process (kernel/cgroup/cgroup.c, cgroup_procs_write_start). Before the
+        // affinity, which is checked against the cgroup.
         if let Some(mut cgroup) = cgroup.as_ref() {
             cgroup.write_all(b"0")?;
         }

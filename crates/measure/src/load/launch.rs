@@ -1,5 +1,5 @@
 //! A program that is watched from its first instruction on: its process exists, stopped, before it
-//! executes anything of its own.
+//! executes any of its own code.
 
 use punctual_sys::children;
 use std::ffi::OsString;
@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Command};
 
-/// The first argument that makes this program the process that waits. The file of the program and
-/// all of its arguments follow, its own name first.
+/// The first argument that makes this program the waiting process. The file of the program and all
+/// of its arguments follow, its own name first.
 pub const ARGUMENT: &str = "__run-when-continued";
 
-/// Stops, and becomes the program when somebody sends SIGCONT. What is returned is why it cannot.
+/// Stops, and becomes the program on SIGCONT. Returns why it cannot.
 pub fn serve(arguments: impl Iterator<Item = OsString>) -> io::Error {
     let arguments: Vec<OsString> = arguments.collect();
     let [program, name, rest @ ..] = &arguments[..] else {

@@ -1,10 +1,10 @@
-//! What the guard has to say and punctual has not read yet. Punctual may be stopped for a while
-//! (SIGSTOP, a debugger), and may not miss a load that failed meanwhile.
+//! Messages of the guard that punctual has not read yet. Punctual may be stopped for a while
+//! (SIGSTOP, a debugger), and must not miss a load that failed meanwhile.
 
 use super::protocol::Event;
 use std::io::{self, Write};
 
-/// Some 60,000 events. Beyond this they are counted, and the run fails for it.
+/// Some 60,000 events. Beyond this they are only counted, and the run fails.
 const MOST: usize = 4 << 20;
 
 /// Events in order, as lines.
@@ -15,7 +15,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Adds an event behind the others.
+    /// Appends an event.
     pub fn push(&mut self, event: &Event) {
         let Ok(mut line) = serde_json::to_vec(event) else {
             self.lost += 1;
@@ -29,13 +29,13 @@ impl Outbox {
         self.waiting.append(&mut line);
     }
 
-    /// Whether something waits to be read.
+    /// Whether there are no unread messages.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.lost == 0
     }
 
-    /// Writes what the socket takes, without waiting. A broken socket is noticed by reading from
-    /// it.
+    /// Writes as much as the socket accepts, without waiting. A broken socket is detected by
+    /// reading from it.
     pub fn send(&mut self, socket: &mut impl Write) {
         let mut sent = 0;
         while sent < self.waiting.len() {
@@ -59,7 +59,7 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    /// A socket with room for so many bytes.
+    /// A socket with room for this many bytes.
     struct Socket(Vec<u8>, usize);
 
     impl Write for Socket {

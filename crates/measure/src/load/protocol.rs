@@ -1,10 +1,10 @@
-//! The messages between punctual and the guard: one JSON object a line.
+//! The messages between punctual and the guard: one JSON object per line.
 
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What to do when a load ends by itself.
+/// The action when a load ends by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum OnExit {
     Respawn,
@@ -20,9 +20,9 @@ pub struct LoadSpec {
     pub program: PathBuf,
     /// All arguments, the program's own name first.
     pub argv: Vec<String>,
-    /// Variables beside those of punctual's own environment.
+    /// Variables besides those of punctual's own environment.
     pub environment: Vec<(String, String)>,
-    /// The file of a cgroup that takes it in (`tasks`, `cgroup.procs`); `None`: it stays in the
+    /// The file of the cgroup that it joins (`tasks`, `cgroup.procs`); `None`: it stays in the
     /// guard's.
     pub joins: Option<PathBuf>,
     pub cpus: CpuSet,
@@ -31,21 +31,21 @@ pub struct LoadSpec {
     pub priority: Option<Priority>,
     /// Its nice value under the other policies.
     pub nice: i32,
-    /// Where its output goes; `None` is /dev/null.
+    /// The file of its output; `None` is /dev/null.
     pub stdout: Option<PathBuf>,
-    /// Where its errors go; `None` is /dev/null.
+    /// The file of its errors; `None` is /dev/null.
     pub stderr: Option<PathBuf>,
-    /// When it ends with status 0.
+    /// The action on exit status 0.
     pub on_success: OnExit,
     pub on_failure: OnExit,
-    /// How long after the start of the phase it starts.
+    /// The delay of its start after the start of the phase.
     pub start_delay: Nanos,
 }
 
 /// From punctual to the guard.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Start this load under this number.
+    /// Start this load with this number.
     Start(usize, Box<LoadSpec>),
     EndAll,
 }
@@ -66,15 +66,15 @@ pub enum Event {
     Ended {
         load: usize,
         how: String,
-        /// The signal that ended it, or else its status.
+        /// The signal that ended it; otherwise its status is valid.
         signal: Option<i32>,
         status: i32,
-        /// Whether with status 0.
+        /// Whether it ended with status 0.
         success: bool,
-        /// What is done about it.
+        /// The action taken.
         then: OnExit,
     },
-    /// So many events were not kept, because punctual did not read them.
+    /// This many events were dropped, because punctual did not read them.
     Lost {
         events: u64,
     },

@@ -1,14 +1,14 @@
-//! When to start a load again: at once when it ran for a while; ever later while it fails at once.
+//! The delay before a load is restarted: none after a long run, growing while it fails at once.
 
 use std::time::Duration;
 
-/// A run shorter than this counts as ended at once.
+/// A shorter run counts as an immediate end.
 const AT_ONCE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The pause before the next start: 0, or doubling from 100 ms to 5 s over successive failures at
-/// once. A load that succeeds quickly (a short program, respawned for ever) is not slowed.
+/// The pause before the next start: 0, or doubling from 100 ms to 5 s over successive immediate
+/// failures. A load that succeeds quickly (a short program, respawned for ever) is not slowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BackOff {
     pause: Duration,

@@ -1,5 +1,4 @@
-//! What the loop itself costs: a sample whose expiry has passed already, so that nothing is slept
-//! for.
+//! The cost of the loop itself: samples whose expiry has already passed, so that there is no sleep.
 
 use super::{Method, Plan, Wakeups, deadline, nanosleep, posix, timerfd};
 use crate::ring::ring;
@@ -12,18 +11,18 @@ use std::io;
 const BEHIND: i64 = 30_000;
 const PERIOD: Nanos = Nanos::from_micros(100);
 
-/// The time from one clock reading to the next around one empty sample: the call that would have
-/// slept, the clock, the bookkeeping, the ring. In ns, one value a sample, on CLOCK_MONOTONIC. An
-/// expired nanosleep still arms the timer and takes its interrupt (kernel/time/hrtimer.c,
-/// do_nanosleep); the other calls return at once.
+/// The time between two clock readings around one empty sample: the call that would have slept, the
+/// clock, the bookkeeping, the ring. In ns, one value per sample, on CLOCK_MONOTONIC. An expired
+/// nanosleep still arms the timer and takes its interrupt (kernel/time/hrtimer.c, do_nanosleep);
+/// the other calls return immediately.
 pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
-    // As measuring threads have it; without, a relative sleep of nothing would take the default
-    // slack of 50 µs.
+    // As in measuring threads; otherwise a relative sleep of zero would take the default slack of
+    // 50 µs.
     set_timer_slack(Nanos(1))?;
     let plan = Plan {
         method,
         clock: libc::CLOCK_MONOTONIC,
-        // A relative sleep of nothing returns at once; the others have expired.
+        // A relative sleep of zero returns immediately; the others have expired.
         period: if method == Method::NanosleepRelative { Nanos(0) } else { PERIOD },
         first_due: clock::read(libc::CLOCK_MONOTONIC) + PERIOD.ns(),
         end_due: i64::MAX,

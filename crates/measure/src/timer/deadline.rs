@@ -1,11 +1,11 @@
-//! The period of SCHED_DEADLINE itself: sched_yield(2) gives the rest of the budget back and
-//! returns when the next period begins (Documentation/scheduler/sched-deadline.rst).
+//! The period of SCHED_DEADLINE itself: sched_yield(2) gives up the rest of the budget and returns
+//! when the next period begins (Documentation/scheduler/sched-deadline.rst).
 //!
-//! A period does not begin on a grid that is laid once: whoever is a period late, or slept, is
-//! given a new one from that instant on (kernel/sched/deadline.c, replenish_dl_entity and
-//! update_dl_entity). So the kernel is asked when it releases the thread, each time, before
-//! the thread waits: by its absolute deadline, or by its timer. Where neither can be had, the
-//! release is estimated (see [`Estimate`]), and the notes state how well.
+//! Periods are not on a fixed grid: a thread that is a period late, or slept, gets a new period
+//! from that instant on (kernel/sched/deadline.c, replenish_dl_entity and update_dl_entity). So the
+//! kernel's release time is read each time before the thread waits: from its absolute deadline, or
+//! from its timer. If neither is available, the release is estimated (see [`Estimate`]), and the
+//! notes state the quality.
 
 mod estimate;
 mod server;
@@ -22,12 +22,12 @@ use std::io;
 
 pub(super) use server::Blind as NoRelease;
 
-/// What becomes of one wait.
+/// The result of one wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WaitResult {
     /// Until this release, on CLOCK_MONOTONIC in ns.
     Until(i64),
-    /// For nothing: the release had passed before, and the thread kept its CPU.
+    /// Without waiting: the release had already passed, and the thread kept its CPU.
     NotAtAll,
     Unknown,
 }
@@ -58,16 +58,16 @@ enum Source {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReleaseCounts {
     source: Source,
-    /// Waits that ended in a release, and those that were none.
+    /// Waits that ended in a release, and calls that did not wait.
     waits: u64,
     passed: u64,
-    /// Releases that are not a whole number of periods after the one before.
+    /// Releases that are not a whole number of periods after the previous one.
     phases: u64,
     estimate: estimate::Quality,
 }
 
 impl ReleaseCounts {
-    /// Whose instants latencies are counted from.
+    /// The source of the instants from which latencies are counted.
     fn table(&self) -> Table {
         let source = match self.source {
             Source::Attributes => "the absolute deadline that sched_getattr(2) reports",
@@ -95,7 +95,7 @@ impl ReleaseCounts {
     }
 }
 
-/// What the loop needs of the kernel, got hold of before the thread has its policy.
+/// The loop's kernel resources, opened before the thread has its policy.
 pub struct Deadline {
     stamps: Result<Releases, String>,
     book: ReleaseCounts,
@@ -112,8 +112,8 @@ impl Deadline {
     /// Measures.
     ///
     /// # Errors
-    /// Where the thread is not under SCHED_DEADLINE: there sched_yield(2) waits for nothing, and no
-    /// figure of it is a latency.
+    /// The thread is not under SCHED_DEADLINE: then sched_yield(2) does not wait, and no figure of
+    /// it is a latency.
     pub fn run(&mut self, plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
         let scheduling = attributes::scheduling(0)?;
         let Some(given) = scheduling.deadline.filter(|_| scheduling.policy == Policy::Deadline)
@@ -192,11 +192,11 @@ impl<'b, S: Server> Yield<'b, S> {
         }
     }
 
-    /// A release that is known.
+    /// Handles a known release.
     #[inline(always)]
     fn released(&mut self, due: i64) -> io::Result<i64> {
         let off = (due - self.next).rem_euclid(self.period);
-        // What the kernel converts between its clocks differs by some ns each time.
+        // The kernel's conversion between its clocks varies by some ns.
         let moved = off.min(self.period - off) > ROUNDING;
         self.book.phases += u64::from(moved && self.book.waits > 0);
         self.next = due + self.period;
@@ -205,8 +205,8 @@ impl<'b, S: Server> Yield<'b, S> {
     }
 }
 
-/// How far apart the kernel may put the same grid: conversions between its clocks, and one clock's
-/// steering against the other.
+/// The maximum deviation of one grid caused by the kernel: conversions between its clocks, and
+/// their relative steering.
 const ROUNDING: i64 = Nanos::from_micros(5).ns();
 
 /// Makes the loop check its end and retry.

@@ -9,7 +9,7 @@ pub struct Absolute {
     clock: libc::clockid_t,
     period: i64,
     due: i64,
-    /// `due` as the kernel wants it, kept beside so that no division is made per sample.
+    /// `due` as a timespec, stored so that no division is made per sample.
     time: clock::Timespec,
 }
 
@@ -53,7 +53,7 @@ impl Wakeups for Absolute {
     }
 }
 
-/// Sleeps for a span from now: what many programs do. The expiry counts from the clock reading just
+/// Sleeps for a span from now, as many programs do. The expiry counts from the clock reading just
 /// before the call, so a preemption between reading and sleeping is part of the latency, as it is
 /// for those programs.
 pub struct Relative {

@@ -72,8 +72,8 @@ impl Wakeups for PosixTimer {
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours and is not used afterwards; a signal that is still pending is
-        // taken out so that the thread ends as it began.
+        // SAFETY: the timer is ours and is not used afterwards; a pending signal is removed so that
+        // the thread ends as it began.
         unsafe {
             libc::timer_delete(self.timer);
             let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,5 +1,4 @@
-//! The measuring loop on wake-ups that follow a script: what it makes of signals and errors,
-//! without a timer.
+//! The measuring loop on scripted wake-ups: its reaction to signals and errors, without a timer.
 
 use super::nanosleep::Absolute;
 use super::{Method, Plan, Wakeups, missed_periods, samples};
@@ -8,7 +7,7 @@ use crate::stop::Stop;
 use punctual_core::Nanos;
 use std::io;
 
-/// Some ns before a whole second, which the third expiry is.
+/// Some ns before a whole second, the time of the third expiry.
 const FIRST: i64 = 7_999_999_000;
 const PERIOD: i64 = 500;
 
@@ -26,7 +25,7 @@ fn plan() -> Plan {
     }
 }
 
-/// Each sleep ends with what is next; afterwards at once.
+/// Each sleep returns the next entry; afterwards immediately.
 struct Script(Vec<Result<i64, i32>>);
 
 impl Wakeups for Script {

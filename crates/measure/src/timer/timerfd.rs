@@ -1,5 +1,5 @@
-//! A periodic timerfd (timerfd_create(2)): each read returns how many expiries passed since the
-//! last.
+//! A periodic timerfd (timerfd_create(2)): each read returns the number of expiries since the last
+//! one.
 
 use super::{Plan, Wakeups};
 use punctual_sys::{clock, descriptor};

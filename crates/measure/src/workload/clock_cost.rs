@@ -1,4 +1,4 @@
-//! What reading the clock costs: a part of every sample, shown and never subtracted.
+//! The cost of reading the clock: a part of every sample, shown but never subtracted.
 
 use crate::workload::measurement_loop::Ticks;
 use punctual_core::{ClockCost, Nanos};
@@ -6,7 +6,7 @@ use punctual_core::{ClockCost, Nanos};
 /// Pairs of readings: enough for a 99th percentile, a millisecond in all.
 const PAIRS: usize = 10_000;
 
-/// Reads the clock twice in a row, many times. Allocates: not between samples.
+/// Reads the clock twice in a row, many times. Allocates: must not run between samples.
 pub fn clock_cost(ticks: &impl Ticks) -> ClockCost {
     let mut spans: Vec<i64> = vec![0; PAIRS];
     for span in &mut spans {

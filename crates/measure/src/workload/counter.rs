@@ -1,4 +1,4 @@
-//! The finest clock there is, that of test points: the processor's counter where the kernel trusts
+//! The finest available clock, that of test points: the processor's counter if the kernel trusts
 //! it, converted to ns after the reading.
 
 use crate::workload::measurement_loop::{Monotonic, Ticks};
@@ -6,13 +6,13 @@ use punctual_testpoint::counter::{self, Pair};
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC};
 use std::time::Duration;
 
-/// Between two readings of both clocks: at an error of some 20 ns each, the rate is known to a
-/// millionth.
+/// The time between two readings of both clocks: with an error of some 20 ns each, the rate is
+/// exact to a millionth.
 const CALIBRATION: Duration = Duration::from_millis(50);
-/// The rate is kept in ns per tick as a fraction of 2^32.
+/// The rate is stored in ns per tick as a fraction of 2^32.
 const SHIFT: u32 = 32;
 
-/// The counter, with its place on CLOCK_MONOTONIC.
+/// The counter, with its relation to CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     clock: u32,
@@ -21,8 +21,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Finds the clock that test points use on this machine, and its rate. Takes some 50 ms where
-    /// it is a counter.
+    /// Finds the clock of test points on this machine, and its rate. Takes some 50 ms if it is a
+    /// counter.
     pub fn calibrate() -> Counter {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let clock = counter::trusted(&std::fs::read(source).unwrap_or_default());
@@ -42,7 +42,7 @@ impl Counter {
         self.clock != CLOCK_MONOTONIC
     }
 
-    /// How far the counter goes in a span.
+    /// The ticks of the counter in a span.
     pub fn span(&self, span: punctual_core::Nanos) -> i64 {
         if self.clock == CLOCK_MONOTONIC {
             return span.ns();
@@ -50,7 +50,7 @@ impl Counter {
         i64::try_from((i128::from(span.ns()) << SHIFT) / self.rate.max(1)).unwrap_or(i64::MAX)
     }
 
-    /// A reading of the counter, wherever it was taken, on CLOCK_MONOTONIC.
+    /// Converts a reading of the counter to CLOCK_MONOTONIC.
     pub fn on_monotonic(&self, ticks: u64) -> i64 {
         if self.clock == CLOCK_MONOTONIC {
             return ticks as i64;

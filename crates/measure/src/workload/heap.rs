@@ -1,9 +1,9 @@
-//! `heap`: malloc, first touch, free, each an interval of its own.
+//! `heap`: malloc, first touch, free, each a separate interval.
 //!
-//! Punctual's own malloc is not the one that programs meet: it is a static program. So a small
-//! program, linked with the machine's own C library, does the requests (`heap.c`), a batch at a
-//! time. It and the measuring thread take turns: while one works the other waits, so that
-//! counting samples is outside of all of them, and on the same CPU.
+//! Punctual's own malloc is not the one that programs use: punctual is a static program. So a small
+//! program, linked with the machine's own C library, makes the requests (`heap.c`), a batch at a
+//! time. It and the measuring thread alternate: while one works the other waits, so that counting
+//! samples is outside of all of them, and on the same CPU.
 
 mod helper;
 mod kernel;
@@ -32,12 +32,12 @@ use shared_memory::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
 use std::io;
 use std::sync::Arc;
 
-/// Blocks of a batch at most, but for a list, which is one batch however long it is.
+/// The maximum number of blocks in a batch, except for a list, which is one batch of any length.
 const BATCH: usize = 4_096;
 /// Rounds of warm-up before the first sample.
 const WARM_UP: usize = 64;
-/// The shortest rest, and which part of the time since the last one it is at least: a long list is
-/// not interrupted.
+/// The minimum rest, and the part of the time since the last one that it takes at least: a long
+/// list is not interrupted.
 const REST: Nanos = Nanos::MILLI;
 const REST_PART: i64 = 10;
 
@@ -85,7 +85,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
     Ok(Prepared { tasks: vec![Box::new(heap)], sources, observer: Box::new(NoObserver) })
 }
 
-/// Where the samples of a series go.
+/// The destination of a series' samples.
 enum Writer {
     Ring(Producer),
     Counter(CounterWriter),
@@ -107,7 +107,7 @@ impl Writer {
     }
 }
 
-/// What was done altogether.
+/// The totals.
 #[derive(Default)]
 struct Done {
     blocks: u64,
@@ -117,16 +117,16 @@ struct Done {
     skipped: u64,
 }
 
-/// How the loop is paced, and what ends it.
+/// The pacing of the loop, and its end conditions.
 #[derive(Clone, Copy)]
 struct Bounds {
     period: Option<Nanos>,
     duration: Option<Nanos>,
-    /// Samples still to be taken of each series.
+    /// Remaining samples of each series.
     left: u64,
-    /// Random lists still to be made.
+    /// Remaining random lists.
     lists: u64,
-    /// A longer sample trips the stop.
+    /// A longer sample triggers the stop.
     limit: i64,
 }
 
@@ -138,7 +138,7 @@ struct Heap {
     requests: Requests,
     lists: Option<Lists>,
     bounds: Bounds,
-    /// With the number of each series, in its order: malloc, perhaps touch, free.
+    /// With the number of each series, in order: malloc, touch if any, free.
     writers: Vec<(u32, Writer)>,
     helper: Option<Helper>,
     stop: Arc<Stop>,
@@ -146,7 +146,7 @@ struct Heap {
 }
 
 impl Heap {
-    /// The blocks of the next batch.
+    /// Requests the blocks of the next batch.
     fn order(&mut self, helper: &mut Helper, blocks: usize, round: usize) {
         let head = helper.shared_memory.head();
         head.flags = self.flags;
@@ -154,7 +154,7 @@ impl Heap {
         self.requests.fill(&mut helper.shared_memory.blocks()[..blocks], round);
     }
 
-    /// Batch after batch, until something ends it.
+    /// Runs batches until an end condition.
     fn measure(
         &mut self,
         mut bounds: Bounds,
@@ -167,7 +167,7 @@ impl Heap {
         let head = helper.shared_memory.head();
         (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
         head.period = bounds.period.map_or(0, Nanos::ns);
-        // Long periods one at a time, so that their samples arrive soon; and no list is cut.
+        // With long periods one block at a time, so that samples arrive soon; and no list is split.
         let (single, round) =
             (bounds.period.is_some_and(|period| period >= Pacing::BURST), self.requests.round);
         let batch = if single { round } else { round * (BATCH / round).max(1) };
@@ -178,7 +178,8 @@ impl Heap {
         }
         let mut rested = now;
         while bounds.left > 0 && bounds.lists > 0 && now < end_at && !stop.is_asked() {
-            // A random list is a batch of its own: the page faults of a batch are those of a list.
+            // A random list is a separate batch: the page faults of the batch are those of the
+            // list.
             let list = self.requests.next_list();
             bounds.lists -= u64::from(list.is_some());
             let blocks =
@@ -196,7 +197,7 @@ impl Heap {
             }
             now = Monotonic.now();
             // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides
-            // worked without a break since the last rest.
+            // have worked without a break since the last rest.
             if bounds.period.is_none() && now - rested >= Pacing::BURST.ns() {
                 Monotonic.sleep_until(now + REST.ns().max((now - rested) / REST_PART));
                 now = Monotonic.now();
@@ -206,7 +207,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The samples of the batch that has just ended; of how many blocks.
+    /// Takes the samples of the batch that has just ended; returns the number of blocks.
     fn take(
         &mut self,
         limit: i64,
@@ -223,7 +224,7 @@ impl Heap {
         self.done.skipped += skipped;
         self.done.blocks += count;
         let blocks = &helper.shared_memory.blocks()[..count as usize];
-        // The helper counts the periods that passed in a batch: the longest block hid them.
+        // The helper counts the missed periods of a batch: the longest block hid them.
         let whole = |block: &Block| block.free[1] - block.malloc[0];
         let longest = blocks.iter().map(whole).max().unwrap_or_default();
         for block in blocks {
@@ -250,7 +251,7 @@ impl Heap {
         count
     }
 
-    /// Warms up the measured loop, so that its code and memory are there.
+    /// Warms up the measured loop, so that its code and memory are resident.
     fn rehearse(&mut self) -> Result<(), String> {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
@@ -326,10 +327,10 @@ impl Task for Heap {
 
     fn warm_up(&mut self) {
         if let Some(helper) = &self.helper {
-            // What the thread itself was refused is reported already.
+            // The thread's own refusal is already reported.
             let _ = helper.scheduled_like_us();
         }
-        // What fails here fails in the run, which reports it.
+        // An error here recurs in the run, which reports it.
         let _ = self.rehearse();
     }
 
@@ -352,8 +353,7 @@ impl Task for Heap {
             Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
         let Some(mut helper) = self.helper.take() else { return notes };
         let flags = self.flags & !FRESH;
-        // A process of its own for what is counted in an unused heap, as the one that was measured
-        // came to be.
+        // Counts in an unused heap run in a separate process, started like the measured one.
         let allocator =
             if helper.instead.is_some() { Allocator::BuiltIn } else { self.allocator.clone() };
         let unused = kernel::unused(&allocator, &mut self.requests, flags);

@@ -1,4 +1,4 @@
-//! The least of io_uring(7): one write, submitted and waited for; a write and an fsync, linked.
+//! A minimal io_uring(7): one write, submitted and awaited; a write and an fsync, linked.
 
 use punctual_sys::descriptor;
 use punctual_sys::mapping::{Mapping, READ_WRITE};
@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `struct io_sqring_offsets` and `struct io_cqring_offsets` (include/uapi/linux/io_uring.h), as
-/// far as they are used.
+/// `struct io_sqring_offsets` and `struct io_cqring_offsets` (include/uapi/linux/io_uring.h), the
+/// fields in use.
 #[repr(C)]
 #[derive(Default)]
 struct Params {
@@ -44,10 +44,10 @@ const IO_LINK: u8 = 1 << 2;
 const ENTRIES: u32 = 4;
 const SQE: usize = 64;
 const CQE: usize = 16;
-/// The whole of both rings at four entries is far smaller.
+/// Both rings with four entries are far smaller.
 const PAGE: usize = 4096;
 
-/// A ring that takes one request at a time.
+/// A ring for one request at a time.
 pub struct Uring {
     fd: OwnedFd,
     rings: Mapping,
@@ -56,7 +56,7 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// Makes one. ENOSYS: the kernel has none; EPERM: kernel.io_uring_disabled.
+    /// Creates one. ENOSYS: the kernel has none; EPERM: kernel.io_uring_disabled.
     pub fn new() -> io::Result<Uring> {
         let mut params = Params::default();
         // SAFETY: `params` is an io_uring_params to read and write; the call makes a descriptor.
@@ -82,8 +82,8 @@ impl Uring {
         self.rings.word32(offset as usize)
     }
 
-    /// Writes to the beginning of a descriptor and waits until that is done. The answer is that of
-    /// write(2), or −errno.
+    /// Writes to the beginning of a file and waits for completion. Returns the result of write(2),
+    /// or −errno.
     ///
     /// # Safety
     /// `bytes` must be readable memory of `length` until this returns.
@@ -97,9 +97,9 @@ impl Uring {
         self.take().unwrap_or(-1)
     }
 
-    /// Submits a write at this offset and, linked to it, an fsync, and waits for neither:
-    /// [`Uring::wait_for_both`] does. The answer is that of io_uring_enter(2): 2 where both
-    /// were taken.
+    /// Submits a write at this offset with a linked fsync, without waiting for either:
+    /// [`Uring::wait_for_both`] does. Returns the result of io_uring_enter(2): 2 if both were
+    /// accepted.
     ///
     /// # Safety
     /// `bytes` must be readable memory of `length` until `wait_for_both` has returned.
@@ -117,13 +117,13 @@ impl Uring {
         self.enter(2, 0)
     }
 
-    /// Waits until the write and the fsync are done: the answers of both, or −errno (the fsync's is
-    /// −ECANCELED where the write failed).
+    /// Waits until the write and the fsync are done: the results of both, or −errno (the fsync's is
+    /// −ECANCELED if the write failed).
     #[inline(always)]
     pub fn wait_for_both(&mut self) -> [i32; 2] {
         let mut results = [-libc::EIO; 2];
         let mut taken = 0;
-        // What is linked completes in its order.
+        // Linked requests complete in order.
         while let Some(place) = results.get_mut(taken) {
             match self.take() {
                 Some(result) => {
@@ -141,15 +141,15 @@ impl Uring {
         results
     }
 
-    /// Fills the entry that is so many after the last published one.
+    /// Fills the entry `ahead` entries after the last published one.
     #[inline(always)]
     fn put(&mut self, ahead: u32, request: Request) {
         let sq = &self.params.sq_off;
         let tail = self.word(sq[SQ_TAIL]).load(Ordering::Relaxed).wrapping_add(ahead);
         let index = tail & self.word(sq[SQ_MASK]).load(Ordering::Relaxed);
         // SAFETY: the index is below the number of entries, each of 64 bytes, of which the fields
-        // below are the first 32 (struct io_uring_sqe); the kernel reads them only after
-        // the tail has moved.
+        // below are the first 32 (struct io_uring_sqe); the kernel reads them only after the tail
+        // has moved.
         unsafe {
             let sqe = self.sqes.start().as_ptr().add(index as usize * SQE);
             ptr::write_bytes(sqe, 0, SQE);
@@ -163,7 +163,7 @@ impl Uring {
         self.word(sq[SQ_ARRAY] + index * 4).store(index, Ordering::Relaxed);
     }
 
-    /// Lets the kernel see so many entries more.
+    /// Publishes this many further entries to the kernel.
     #[inline(always)]
     fn publish(&mut self, entries: u32) {
         let tail = self.word(self.params.sq_off[SQ_TAIL]);
@@ -173,8 +173,8 @@ impl Uring {
     #[inline(always)]
     fn enter(&mut self, submit: u32, wait_for: u32) -> i64 {
         let (fd, none) = (self.fd.as_raw_fd(), ptr::null::<u8>());
-        // SAFETY: io_uring_enter takes numbers and, here, no signal mask. What the entries point at
-        // their makers answer for.
+        // SAFETY: io_uring_enter takes numbers and, here, no signal mask. The creators of the
+        // entries are responsible for their pointers.
         unsafe {
             libc::syscall(
                 libc::SYS_io_uring_enter,
@@ -188,7 +188,7 @@ impl Uring {
         }
     }
 
-    /// The next completion, where there is one.
+    /// The next completion, if any.
     #[inline(always)]
     fn take(&mut self) -> Option<i32> {
         let cq = &self.params.cq_off;
@@ -198,7 +198,7 @@ impl Uring {
         }
         let at = cq[CQ_CQES] as usize
             + (head & self.word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
-        // SAFETY: the entry lies within the mapping, and the tail says that it is filled. `res` is
+        // SAFETY: the entry lies within the mapping, and the tail shows that it is filled. `res` is
         // at offset 8 (struct io_uring_cqe).
         let result = unsafe { self.rings.start().add(at + 8).cast::<i32>().read() };
         self.word(cq[CQ_HEAD]).store(head.wrapping_add(1), Ordering::Release);
@@ -206,7 +206,7 @@ impl Uring {
     }
 }
 
-/// The fields of a `struct io_uring_sqe` that are used.
+/// The used fields of a `struct io_uring_sqe`.
 struct Request {
     op: u8,
     flags: u8,

@@ -1,10 +1,10 @@
-//! `irq`: from the raising of an interrupt to the entry of its handler, and on to the thread that
-//! waits for it.
+//! `irq`: from raising an interrupt to the entry of its handler, and on to the thread that waits
+//! for it.
 //!
-//! The measuring thread waits. A timer and membarrier(2) it triggers itself; what another thread
-//! must raise while this one sleeps is raised by a [`raiser`]. Stamps inside of the kernel are BPF
-//! programs' (`punctual_record::interrupt`); where there are none the hops that need them are
-//! absent.
+//! The measuring thread waits. It triggers a timer and membarrier(2) itself; interrupts that
+//! another thread must raise while this one sleeps are raised by a [`raiser`]. BPF programs record
+//! timestamps in the kernel (`punctual_record::interrupt`); without them the hops that need them
+//! are absent.
 
 mod doorbell;
 mod gpio;
@@ -40,7 +40,7 @@ use watch::{Source, Watch};
 
 /// Interrupts of warm-up before the first sample.
 const WARM_UP: u64 = 8;
-/// The longest distance of those of a device.
+/// The longest distance between interrupts of a device.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared, PrepareError> {
@@ -104,12 +104,12 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
     Ok(Prepared { tasks: vec![Box::new(waiter)], sources, observer: Box::new(watch) })
 }
 
-/// What a source is made of.
+/// The parts of a source.
 struct Found {
-    /// What is stamped, and on which CPU alone.
+    /// The event to be recorded, and its only CPU.
     awaited: Option<Awaited>,
     at: Option<u32>,
-    /// Whose count it is compared with.
+    /// The row of its independent count.
     row: Row,
     hops: Hops,
     line: Option<Arc<dyn Line>>,
@@ -203,8 +203,8 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
     })
 }
 
-/// The CPU to be interrupted: the one that was named, else the first other one of the measure, else
-/// of those that are allowed.
+/// The CPU to be interrupted: the named one, else the first other one of the measure, else the
+/// first other allowed one.
 fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u32, String> {
     if let Some(named) = plan.target_cpu {
         let own_too =
@@ -221,7 +221,7 @@ fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u3
     others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
 }
 
-/// How an interrupt is raised and waited for.
+/// The method of raising and awaiting an interrupt.
 enum Trigger {
     Timer,
     Membarrier { cpu: u32, target: Option<Target> },
@@ -237,18 +237,18 @@ struct Waiter {
     duration: Option<Nanos>,
     stop: Arc<Stop>,
     source: Source,
-    /// The threads in which the handler runs, where it does.
+    /// The threads that run the handler, if any.
     handlers: Vec<HandlerThread>,
     stamps: Result<Arc<Stamps>, String>,
     way: Trigger,
-    /// Until it runs, and afterwards.
+    /// Absent while it runs.
     lanes: Option<Lanes>,
     /// Interrupts raised so far, for the observer.
     raised: Arc<AtomicU64>,
 }
 
 impl Waiter {
-    /// Interrupts one after the other, each a sample, until something ends it.
+    /// Measures interrupts one after the other, each a sample, until an end condition.
     fn measure(&mut self, lanes: &mut Lanes, go: Go, stop: &Arc<Stop>) -> io::Result<()> {
         let Waiter { way, stamps, raised, source, .. } = self;
         let stamps = stamps.as_deref().ok();
@@ -283,17 +283,17 @@ impl Waiter {
         }
     }
 
-    /// Interrupts that are not measured, from now on, no further apart than this.
+    /// Unmeasured interrupts from now on, at this distance at most.
     fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
-        // What is slow to return, as a line through an opto-coupler, gets the time that it will
-        // have. Else the first instant has passed already: that path is warmed up, too.
+        // A slow line, such as one with an opto-coupler, gets its real period. Otherwise the first
+        // instant has already passed: that path is warmed up, too.
         let own = self.source.own;
         let period = if own { self.period.min(PATIENT) } else { self.period.min(period) };
         let start = Monotonic.now() + if own { period.ns() } else { 0 };
-        // A device that raises interrupts by itself is not waited for; its code is warmed up all
-        // the same.
+        // A device that raises interrupts by itself is not awaited; its code is warmed up
+        // nevertheless.
         let comes = !matches!(&self.way, Trigger::Raised { line, .. } if !line.is_raised());
         let end = if comes { i64::MAX } else { start };
         self.measure(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
@@ -330,7 +330,7 @@ impl Task for Waiter {
                 *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, below)?);
             }
         }
-        // What can never come is an error before anything starts.
+        // An interrupt that can never come is an error before the start.
         let why = self.spare(1, Nanos::MILLI).err();
         why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.check)))
     }
@@ -340,7 +340,7 @@ impl Task for Waiter {
     }
 
     fn warm_up(&mut self) {
-        // What fails here fails again, and is reported, in the measured loop.
+        // An error here recurs in the measured loop, which reports it.
         let _ = self.spare(WARM_UP, Nanos::MILLI);
     }
 
@@ -350,7 +350,7 @@ impl Task for Waiter {
         let (stop, count) = (Arc::clone(&self.stop), lanes.left());
         let outcome =
             self.measure(&mut lanes, Go { start, period: self.period, count, end }, &stop);
-        // Ending the producers ends the series.
+        // Dropping the producers ends the series.
         lanes.end();
         self.lanes = Some(lanes);
         outcome
@@ -358,7 +358,7 @@ impl Task for Waiter {
 
     fn notes(&mut self) -> Notes {
         let notes = report::notes(self);
-        // Nothing that was started goes on.
+        // Ends everything that was started.
         match &mut self.way {
             Trigger::Timer => {}
             Trigger::Membarrier { target, .. } => *target = None,

@@ -1,5 +1,4 @@
-//! The loop of workloads that do one thing over and over: when it starts, how it is paced, what
-//! ends it.
+//! The loop of workloads that repeat one operation: its start, its pacing, its end conditions.
 
 use crate::sink::Sink;
 use crate::stop::Stop;
@@ -11,14 +10,14 @@ use punctual_sys::clock;
 
 /// A clock that a loop is compiled for.
 pub trait Ticks {
-    /// Now, as the clock counts.
+    /// The current reading of the clock.
     fn now(&self) -> i64;
-    /// Such a reading on CLOCK_MONOTONIC, in ns. Not between two readings.
+    /// A reading on CLOCK_MONOTONIC, in ns. Must not be called between two readings.
     #[inline(always)]
     fn ns(&self, reading: i64) -> i64 {
         reading
     }
-    /// What is read, and how.
+    /// The name of the clock.
     fn name(&self) -> &'static str;
     /// Sleeps until this instant on CLOCK_MONOTONIC, or until a signal comes.
     fn sleep_until(&self, at: i64);
@@ -41,14 +40,14 @@ impl Ticks for Monotonic {
     }
 }
 
-/// What separates two samples.
+/// The distance of two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pacing {
-    /// One follows the other. After every [`Pacing::BURST`] the thread sleeps for this long: a
-    /// real-time thread that never sleeps is throttled (sched_rt_runtime_us, 950 ms of each
-    /// second), and a thread that waits for its CPU waits for ever.
+    /// One follows the other. After every [`Pacing::BURST`] the thread sleeps: a real-time thread
+    /// that never sleeps is throttled (sched_rt_runtime_us, 950 ms of each second), and a thread
+    /// that waits for its CPU would wait for ever.
     BackToBack {
-        /// How long; zero: it never sleeps.
+        /// The length of the sleep; zero: it never sleeps.
         rest: Nanos,
     },
     /// Each begins at the next multiple of the period.
@@ -56,11 +55,11 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// How long samples follow one another before a rest.
+    /// The time for which samples follow one another before a rest.
     pub const BURST: Nanos = Nanos::from_millis(10);
 }
 
-/// When a loop begins and what ends it.
+/// The start and the end conditions of a loop.
 #[derive(Clone, Debug)]
 pub struct MeasurementLoop {
     /// The number of its series, for [`Stop::trip`].
@@ -69,17 +68,17 @@ pub struct MeasurementLoop {
     pub duration: Option<Nanos>,
     /// At most this many samples.
     pub samples: u64,
-    /// A longer sample trips the stop.
+    /// A longer sample triggers the stop.
     pub limit: i64,
-    /// The CPU, where the thread has only one: saves asking at every sample.
+    /// The CPU, if the thread has only one: saves a query at every sample.
     pub only_cpu: Option<u32>,
 }
 
-/// What a loop did.
+/// The result of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     pub samples: u64,
-    /// Periods that passed while a sample took longer than one; there is no sample for them.
+    /// Periods that passed while a sample took longer than one; they have no sample.
     pub skipped: u64,
 }
 
@@ -96,8 +95,8 @@ impl MeasurementLoop {
         }
     }
 
-    /// The same for `samples` samples, back to back, with nothing that ends it early: for warming
-    /// up and for counting.
+    /// The same for `samples` samples back to back, without other end conditions: for warming up
+    /// and for counting.
     pub fn short(&self, samples: u64) -> MeasurementLoop {
         MeasurementLoop {
             pacing: Pacing::BackToBack { rest: Nanos::ZERO },
@@ -108,8 +107,8 @@ impl MeasurementLoop {
         }
     }
 
-    /// Runs the loop from `start` on: `before` is not timed, `act` is. Between the two readings of
-    /// the clock there is nothing else.
+    /// Runs the loop from `start` on: `before` is not timed, `act` is. There is nothing else
+    /// between the two readings of the clock.
     #[inline(always)]
     pub fn run<T: Ticks, S: Sink>(
         &self,
@@ -140,7 +139,7 @@ impl MeasurementLoop {
                     if now < next {
                         ticks.sleep_until(next.min(end_at));
                         now = ticks.ns(ticks.now());
-                        // A signal came, or the end did.
+                        // A signal came, or the end.
                         if now < next {
                             continue;
                         }
@@ -155,7 +154,7 @@ impl MeasurementLoop {
             act();
             let end = ticks.now();
             let (begin, end) = (ticks.ns(begin), ticks.ns(end));
-            // The sample hides the periods that pass meanwhile, not the one after it.
+            // The sample hides the periods that pass meanwhile, not the next one.
             if let Pacing::Periodic(period) = self.pacing
                 && end.min(end_at) > next
             {

@@ -1,7 +1,7 @@
-//! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
+//! `mutex`: each wait for a lock that threads contend for, with its holders meanwhile.
 //!
 //! The threads compute the integral of 4/(1+x²) from 0 to 1 by midpoints, which is π. With a shared
-//! sum every term is added behind the lock, with own sums each thread adds once a round. A sample
+//! sum every term is added under the lock, with own sums each thread adds once per round. A sample
 //! is from directly before the lock is requested to directly after it is granted.
 
 mod arena;
@@ -27,10 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Terms of the warm-up loop before the first sample.
 const WARM_UP: u64 = 64;
-/// Of the longest wait at most this many acquisitions by others are kept: half of them the first,
-/// half the last ones.
+/// Acquisitions by others that are kept of the longest wait: the first half and the last half.
 const KEPT: usize = 4_096;
-/// How long a real-time thread rests.
+/// The length of a real-time thread's rest.
 const REST: Nanos = Nanos::MILLI;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepared, PrepareError> {
@@ -72,30 +71,33 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepar
     Ok(Prepared { tasks, sources, observer })
 }
 
-/// The outcomes of all threads, by their places.
+/// The outcomes of all threads, by index.
 type Outcomes = Arc<Mutex<Vec<(usize, Waits, Outcome)>>>;
 
 /// The waits of a thread.
 struct Waits {
     acquisitions: u64,
-    /// When it had all the requested samples.
+    /// Acquisitions after it had all the requested samples.
     unmeasured: u64,
     sum: i64,
     longest: i64,
-    /// Of the longest: when it was requested, how often others got it between request and grant.
+    /// Of the longest wait: the time of the request, and the acquisitions by others until the
+    /// grant.
     asked_at: i64,
     overtaken: u64,
-    /// Who held it when: the last one before the request, where the log has it, and those.
+    /// The holders with their times: the last one before the request, if the log has it, then the
+    /// others.
     holders: Vec<(i64, u32)>,
-    /// Whether that last one is there.
+    /// Whether that last one is included.
     has_before: bool,
-    /// How many holders of the middle are not kept.
+    /// The number of dropped holders in the middle.
     left_out: u64,
-    /// Of any, since its ticket was drawn; `None` where nothing shows when a lock was requested.
+    /// The most acquisitions by others in a wait, since its ticket was drawn; `None` if nothing
+    /// shows when the lock was requested.
     most_overtaken: Option<u64>,
 }
 
-/// What else becomes known of a thread's requests; nothing in the measured time.
+/// Observes a thread's requests; empty during the measurement.
 trait Requests: Sink {
     /// A round begins, after this many.
     #[inline(always)]
@@ -103,7 +105,7 @@ trait Requests: Sink {
     /// The lock is about to be requested.
     #[inline(always)]
     fn request(&mut self) {}
-    /// The wait for it is over, and others took it this often meanwhile.
+    /// The wait is over; others acquired the lock this often meanwhile.
     #[inline(always)]
     fn granted(&mut self, _meanwhile: u64) {}
 }
@@ -119,7 +121,7 @@ struct Outcome {
 }
 
 impl Waits {
-    /// With room for who held the lock during one of them, all of it touched.
+    /// Allocates and touches room for the holders during one wait.
     fn new() -> Waits {
         let mut holders = vec![(1, 1); KEPT + 3];
         holders.clear();
@@ -148,16 +150,16 @@ impl Waits {
         self.holders.clear();
     }
 
-    /// Of a wait that has ended; returns how often others took the lock meanwhile, as far back as
-    /// is known: since the ticket was drawn, else since the clock was read before the request.
-    /// Copies who held the lock when it is the longest so far; allocates nothing.
+    /// Accounts a wait that has ended; returns how often others took the lock meanwhile, as far
+    /// back as is known: since the ticket was drawn, else since the clock reading before the
+    /// request. Copies the holders if it is the longest so far; allocates nothing.
     fn note(&mut self, arena: &Arena, request: Request, grant: Grant) -> u64 {
         let Request { asked, number, begin, end } = request;
         let wait = end - begin;
         self.acquisitions += 1;
         self.sum += wait;
         let first = match grant {
-            // Tickets are served in their order: those between the owner and this one.
+            // Tickets are served in order: those between the owner and this one.
             Grant::Drawn { ahead } => number.saturating_sub(u64::from(ahead.saturating_sub(1))),
             // `asked` was read before the clock.
             _ => arena.first_since(asked, number, begin),
@@ -191,9 +193,9 @@ impl Waits {
 
 /// A wait that has ended.
 struct Request {
-    /// Acquisitions when it was about to begin.
+    /// Acquisitions at its beginning.
     asked: u64,
-    /// The number of its own.
+    /// The number of its own acquisition.
     number: u64,
     begin: i64,
     end: i64,
@@ -218,7 +220,7 @@ struct Competitor {
     outcomes: Outcomes,
 }
 
-/// Round after round in an arena.
+/// Runs rounds in an arena.
 struct Rounds<'a, S> {
     arena: &'a Arena,
     waits: &'a mut Waits,
@@ -273,7 +275,7 @@ impl<S: Requests> Rounds<'_, S> {
         self.sink.request();
         let asked = arena.acquisitions();
         let begin = now();
-        // Spinning threads give up a second after the end: the owner does not get the CPU.
+        // Spinning threads give up one second after the end: the owner does not get the CPU.
         let grant = arena.lock.lock(|| arena.ends(now() - 1_000_000_000));
         if grant == Grant::GivenUp {
             self.gave_up = true;
@@ -293,7 +295,7 @@ impl<S: Requests> Rounds<'_, S> {
                 self.stop.trip(self.series);
             }
             self.left -= 1;
-            // A thread that has all its samples goes on contending until all have.
+            // A thread with all its samples keeps contending until all have theirs.
             if self.left == 0 {
                 let done = arena.done.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1;
                 if done as usize == arena.threads {

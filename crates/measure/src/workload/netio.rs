@@ -1,7 +1,7 @@
-//! `netio`: a periodic task that requests a message of a server, receives it, encrypts it, and
-//! writes it to a file or leaves that to another thread.
+//! `netio`: a periodic task that requests a message from a server, receives it, encrypts it, and
+//! writes it to a file or passes it to another thread.
 //!
-//! The file, the collecting of batches, and the thread that writes them are those of `storage`.
+//! The file, the queue of batches, and the thread that writes them are those of `storage`.
 
 mod line;
 
@@ -32,11 +32,11 @@ use std::sync::atomic::AtomicU64;
 
 /// Messages of warm-up before the first sample.
 const WARM_UP: u64 = 8;
-/// Messages of which the task's own time is kept, the first ones.
+/// Messages whose own time is kept: the first ones.
 const KEPT: usize = 1 << 16;
 /// Messages while the kernel counts the calls.
 const COUNTED: u64 = 64;
-/// The file begins again at this size.
+/// The size at which the file restarts.
 const FILE_MAX: Bytes = Bytes::mib(256);
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepared, PrepareError> {
@@ -79,7 +79,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
     Ok(Prepared { tasks: vec![Box::new(netio)], sources, observer })
 }
 
-/// Where messages go, and the observer.
+/// The destination of messages, and the observer.
 fn work(
     config: &MeasureConfig,
     plan: &NetioPlan,
@@ -105,7 +105,7 @@ fn work(
     let at_once = plan.message.get() as usize * if direct { 1 } else { plan.batch as usize };
     record_file.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
     let records = Arc::new(AtomicU64::new(0));
-    // What sync(2) finds written already needs no write.
+    // Data that is already written when sync(2) runs needs no write.
     let forced_records = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
     let watch = Watch::new(
         place,
@@ -139,26 +139,26 @@ fn work(
 
 type Encryption = Ctr128BE<Aes128>;
 
-/// The key is the experiment's seed: what is measured is time, and nothing is kept secret.
+/// The key is derived from the experiment's seed: only time is measured, and nothing is secret.
 fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
     let key = (u128::from(seed) | 1 << 127).to_le_bytes();
     (plan.cipher == Cipher::Aes128).then(|| Encryption::new(&key.into(), &[0; 16].into()))
 }
 
-/// What is done with a message.
+/// The processing of a message.
 enum Work {
     Writes(RecordFile),
     Collects {
         queue: BatchProducer,
-        /// Until the task has ended.
+        /// Present until the task has ended.
         writer: Option<Running>,
-        /// Messages that were collected and not written, because the last batch was not full.
+        /// Messages that were collected but not written, because the last batch was incomplete.
         held: u64,
     },
     Nothing,
 }
 
-/// Where requesting and receiving stand among the parts.
+/// The indices of requesting and receiving among the parts.
 const SEND: usize = 0;
 const RECV: usize = 1;
 
@@ -188,22 +188,21 @@ impl Spans {
     }
 }
 
-/// What the task works with.
 struct TaskState {
     line: Line,
     cipher: Option<Encryption>,
     message: Record,
     work: Work,
-    /// The number of the last message that came.
+    /// The number of the last received message.
     came: u64,
     /// Whether a message is requested in the cycle before its own.
     ahead: bool,
-    /// Whether one has been, and was not received.
+    /// Whether a message was requested and not received.
     requested: bool,
 }
 
 impl TaskState {
-    /// One message, a reading of the clock between its parts.
+    /// One message, with a reading of the clock between its parts.
     #[inline(always)]
     fn one(&mut self, stop: &Stop) -> Result<Spans, Missing> {
         let begin = Monotonic.now();
@@ -248,7 +247,7 @@ impl TaskState {
         Ok(spans)
     }
 
-    /// Requests a message, unless it has been requested.
+    /// Requests a message, unless one has been requested.
     #[inline(always)]
     fn request(&mut self) -> Result<(), Missing> {
         if !self.requested {
@@ -258,7 +257,7 @@ impl TaskState {
         Ok(())
     }
 
-    /// Takes the message that was requested and belongs to no cycle.
+    /// Receives the requested message that belongs to no cycle.
     fn settle(&mut self, stop: &Stop) {
         if std::mem::take(&mut self.requested) {
             let _ = self.line.receive(self.message.bytes_mut(), || stop.is_asked());
@@ -276,7 +275,7 @@ impl TaskState {
         self.line.calls + written
     }
 
-    /// Lets batches go nowhere: the writer is left alone.
+    /// Redirects batches to another queue: the writer is not involved.
     fn swap_queue(&mut self, other: &mut BatchProducer) {
         if let Work::Collects { queue, .. } = &mut self.work {
             std::mem::swap(queue, other);
@@ -289,28 +288,28 @@ impl TaskState {
     }
 }
 
-/// What the task did.
+/// The result of the task.
 #[derive(Default)]
 struct Done {
     taken: Taken,
     lost: u64,
     broken: Option<io::Error>,
-    /// Bytes, of those before the run.
+    /// Bytes before the run.
     sent_before: u64,
     received_before: u64,
     tcp_before: Option<u64>,
-    /// As of those, after it.
+    /// Bytes after it, like those.
     sent: u64,
     received: u64,
 }
 
-/// What a message that came is a sample of.
+/// Turns a received message into samples.
 struct Received<'a, S> {
     sink: &'a mut S,
     came: &'a Cell<bool>,
-    /// How long it was waited for.
+    /// The time spent waiting for it.
     waited: &'a Cell<i64>,
-    /// What the task itself took, without the waiting; as many as there is room for.
+    /// The task's own time without waiting, while there is room.
     own: &'a mut Vec<i64>,
 }
 
@@ -345,13 +344,15 @@ struct Netio {
     plan: NetioPlan,
     measurement_loop: MeasurementLoop,
     hands: TaskState,
-    /// Of `whole`, then of the task's parts. Dropped at the end, which ends the series.
+    /// The series `whole`, then those of the task's parts. Dropped at the end, which ends the
+    /// series.
     producers: Vec<Producer>,
     stop: Arc<Stop>,
-    /// What this thread had read, by the kernel's count, and written before the first message.
+    /// The bytes that this thread had read and written, by the kernel's count, before the first
+    /// message.
     before: Result<Moved, String>,
     done: Done,
-    /// Of each message, without waiting for it.
+    /// The own time of each message, without waiting.
     own: Vec<i64>,
 }
 
@@ -391,7 +392,7 @@ impl Netio {
                 Err(Missing::Lost) => lost += 1,
                 Err(Missing::Stopped) => {}
                 Err(Missing::Broken(why)) => {
-                    // Nothing more will come.
+                    // There will be no more messages.
                     broken = Some(why);
                     stop.ask();
                 }
@@ -408,7 +409,7 @@ impl Netio {
         done
     }
 
-    /// The last record of the file, decrypted, against what the server sent.
+    /// Compares the decrypted last record of the file with the message of the server.
     fn read_back(&mut self) -> Option<Validation> {
         let Work::Writes(record_file) = &mut self.hands.work else { return None };
         if record_file.count.records == 0 || record_file.count.failed > 0 {
@@ -437,12 +438,12 @@ impl Netio {
         ))
     }
 
-    /// More messages, while the kernel counts this thread's calls.
+    /// Further messages, while the kernel counts this thread's calls.
     fn count_calls(&mut self) -> Validation {
         let (measurement_loop, mut claimed) = (self.measurement_loop.short(COUNTED), 0);
         let mut scratch: Vec<Producer> =
             self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
-        // The producers of the run are gone: as many as there were do not matter, one must be.
+        // The producers of the run are gone: their number is irrelevant, but one must exist.
         scratch.push(ring(COUNTED as usize).0);
         let mut other = self.hands.spare_queue();
         self.hands.swap_queue(&mut other);
@@ -492,8 +493,8 @@ impl Netio {
     }
 }
 
-/// What the kernel says a thread has read and written, with read(2), write(2) and their like,
-/// sockets included (proc_pid_io(5)).
+/// The bytes that a thread has read and written by the kernel's count, with read(2), write(2) and
+/// similar calls, including sockets (proc_pid_io(5)).
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     read: u64,
@@ -501,7 +502,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// So far. Reading this is reading, too: what comes after it holds its `length`.
+    /// The current count. Reading it counts as reading, too: later counts include its `length`.
     fn now() -> Result<(Moved, u64), String> {
         let path = "/proc/thread-self/io";
         let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
@@ -531,11 +532,11 @@ impl Task for Netio {
         if let Work::Writes(record_file) = &mut self.hands.work {
             record_file.forget();
         }
-        // Giving memory back may read: glibc looks at /proc/sys/vm/overcommit_memory then.
+        // Freeing memory may read: glibc then reads /proc/sys/vm/overcommit_memory.
         drop((scratch, other));
         self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
-        // Here and not in the run, because page faults in the run would be reported.
+        // Here and not in the run, where page faults would be reported.
         self.before =
             Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
     }
@@ -551,7 +552,7 @@ impl Task for Netio {
         drop(producers);
         if let Work::Collects { queue, writer, held } = &mut self.hands.work {
             *held = queue.close();
-            // It writes what is there and ends its series; waiting for it is no part of the run.
+            // It writes the rest and ends its series; waiting for it is not part of the run.
             if let Some(writer) = writer {
                 writer.thread().unpark();
             }
@@ -566,7 +567,7 @@ impl Task for Netio {
     }
 
     fn notes(&mut self) -> Notes {
-        // Before more messages are sent.
+        // Before further messages are sent.
         let own = std::mem::take(&mut self.own);
         let mut notes =
             Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
@@ -628,8 +629,8 @@ impl Task for Netio {
     }
 }
 
-/// What the task itself takes for a message: `whole` without the waiting for the server, which
-/// varies more than writing takes.
+/// The task's own time for a message: `whole` without waiting for the server, which varies more
+/// than writing.
 fn own_time(mut own: Vec<i64>) -> Vec<Figure> {
     own.sort_unstable();
     let figure = |name, which, ns: &i64| {
@@ -650,7 +651,7 @@ fn merge(all: &mut Notes, more: Notes) {
 
 impl Drop for Netio {
     fn drop(&mut self) {
-        // Where it never ran, the writer still waits.
+        // If it never ran, the writer still waits.
         if let Work::Collects { queue, writer, .. } = &mut self.hands.work {
             queue.close();
             writer.take().map(Running::join);
@@ -690,7 +691,7 @@ mod tests {
         let mut spans = Vec::new();
         reader.drain(|drained| spans.push(drained.sample.latency().ns()));
         assert_eq!(spans, [2, 4, 6, 8].map(|number| 10 * number + 100 + Simulated::READING));
-        // Of as many as there is room for.
+        // Only as many as there is room for.
         assert!(own.len() == own.capacity() && own.iter().all(|ns| *ns == 105), "{own:?}");
     }
 

@@ -1,5 +1,4 @@
-//! A clock for tests of what workloads do by themselves: on it nothing takes time but what a test
-//! adds.
+//! A clock for tests of workloads: only the test advances its time.
 
 use super::measurement_loop::Ticks;
 use std::cell::Cell;
@@ -9,7 +8,7 @@ use std::cell::Cell;
 pub struct Simulated(Cell<i64>);
 
 impl Simulated {
-    /// What a reading takes, in ns.
+    /// The duration of a reading, in ns.
     pub const READING: i64 = 5;
 
     /// Lets time pass, in ns.

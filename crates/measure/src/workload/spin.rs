@@ -1,6 +1,6 @@
 //! `spin`: gaps in a loop that only reads the clock, and their causes.
 //!
-//! The loop reads the finest clock there is; two readings further apart than the threshold are a
+//! The loop reads the finest available clock; a distance of two readings above the threshold is a
 //! gap, and a sample. At the end of every interruption longer than [`NOTICED`], gap or not, the
 //! kernel's counts are read, so that those of the next one begin there.
 
@@ -24,8 +24,8 @@ use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An interruption longer than this is attributed. Shorter than any interrupt takes, longer than
-/// the loop.
+/// An interruption longer than this is attributed. Shorter than any interrupt, longer than the
+/// loop.
 const NOTICED: Nanos = Nanos(300);
 /// The longest gaps that are kept with their causes, for each thread.
 const LONGEST: usize = 16;
@@ -82,7 +82,7 @@ struct Spinner {
     results: Arc<Mutex<Vec<Found>>>,
 }
 
-/// What gaps of one cause there were.
+/// The gaps of one cause.
 #[derive(Clone, Copy, Default)]
 struct Share {
     gaps: u64,
@@ -90,7 +90,7 @@ struct Share {
     longest: Nanos,
 }
 
-/// A gap that is kept.
+/// A kept gap.
 #[derive(Clone, Copy)]
 struct Gap {
     length: Nanos,
@@ -99,29 +99,29 @@ struct Gap {
     counts: Counts,
 }
 
-/// What a thread found.
+/// The results of a thread.
 #[derive(Clone, Default)]
 struct Found {
     series: String,
     watched: Nanos,
     by_cause: [Share; Cause::ALL.len()],
-    /// In no order.
+    /// Unordered.
     longest: Vec<Gap>,
-    /// Interruptions that were noticed, gaps or not, in which another task ran.
+    /// Interruptions, gaps or not, in which another task ran.
     switched: u64,
-    /// An upper bound of the switches away from this thread, by the scheduler's switches on the
+    /// An upper bound of the switches away from this thread, from the scheduler's switches on the
     /// CPU.
     departures: u64,
     /// Interrupts around the loop, while the kernel's file was read.
     around: u64,
     counted: Counts,
-    /// Times that something was counted while the counts were read: in no gap.
+    /// The number of times that events were counted while the counts were read: in no gap.
     meanwhile: u64,
-    /// Time that went into reading the counts: the clock was not read then.
+    /// Time spent reading the counts, without reading the clock.
     unwatched: Nanos,
     interrupts: Option<Handled>,
     switches: u64,
-    /// By the hypervisor, by the steal clock.
+    /// Time stolen by the hypervisor, from the steal clock.
     stolen: Option<Nanos>,
 }
 
@@ -143,7 +143,7 @@ impl Found {
     }
 }
 
-/// What bounds a segment of the loop, in ticks of the counter.
+/// The limits of a segment of the loop, in ticks of the counter.
 struct Bounds {
     end: i64,
     gaps: u64,
@@ -151,8 +151,8 @@ struct Bounds {
 }
 
 impl Spinner {
-    /// The loop. Between two readings of the clock there is a comparison and a check of the stop
-    /// flag.
+    /// The loop. Between two readings of the clock there is only a comparison and a check of the
+    /// stop flag.
     fn spin(&mut self, ticks: &Counter, bounds: &Bounds, sink: &mut impl Sink, stop: &Stop) {
         let noticed = ticks.span(NOTICED.min(self.threshold));
         let mut left = bounds.gaps;
@@ -189,14 +189,14 @@ impl Spinner {
         }
     }
 
-    /// What the kernel counted up to the end of this gap.
+    /// The kernel's counts up to the end of this gap.
     fn read_counts(&mut self) -> Option<Seen> {
         let causes = self.causes.as_mut().ok()?;
         let seen = causes.since();
         self.found.counted.add(seen.counts);
         self.found.departures += seen.counts.departures();
-        // What comes while the counts are read belongs to no gap; it must not be taken for the next
-        // one's.
+        // Events during the reading of the counts belong to no gap, in particular not to the next
+        // one.
         let Seen { counts: meanwhile, .. } = causes.since();
         if meanwhile != Counts::default() {
             self.found.meanwhile += 1;
@@ -206,7 +206,7 @@ impl Spinner {
         Some(seen)
     }
 
-    /// The interrupts since the last reading, which belong to no gap.
+    /// Discards the interrupts since the last reading, which belong to no gap.
     fn discard_counts(&mut self) -> u64 {
         let counted = self.found.counted;
         self.read_counts();
@@ -237,7 +237,7 @@ impl Task for Spinner {
         let bounds = Bounds { end: i64::MAX, gaps: u64::MAX, turns: WARM_UP };
         self.spin(&ticks, &bounds, &mut writer, &Stop::default());
         self.read_counts();
-        // The path of a gap, too.
+        // Also warm up the path of a gap.
         writer.put(0, 0, 0);
         writer.reset();
         let longest = std::mem::take(&mut self.found.longest);
@@ -358,7 +358,7 @@ impl Task for Spinner {
     }
 }
 
-/// Builds tables of what all threads found.
+/// Builds tables of the results of all threads.
 struct Watch(Arc<Mutex<Vec<Found>>>);
 
 impl Observer for Watch {
@@ -461,8 +461,7 @@ fn longest(all: &[Found]) -> Table {
     }
 }
 
-/// A real-time thread that never sleeps is throttled: 50 ms of each second unless somebody has
-/// changed that.
+/// A real-time thread that never sleeps is throttled: 50 ms of each second by default.
 fn throttling(all: &[Found]) -> Option<Finding> {
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let runtime: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;

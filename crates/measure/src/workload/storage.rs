@@ -1,8 +1,8 @@
 //! `storage`: a periodic task that writes records to a file, whole and in its steps.
 //!
-//! The file has no name, so nothing is left of it, however this ends. Every period it is opened
-//! anew, through the process's own name for it under /proc, written to and closed; or records are
-//! collected, and a thread with time-sharing scheduling writes them, a batch at a time.
+//! The file has no name, so no trace of it remains in any case. In every period it is opened again
+//! through its descriptor link under /proc, written and closed; or records are collected, and a
+//! thread with time-sharing scheduling writes them, a batch at a time.
 
 pub(super) mod batch_queue;
 pub(super) mod file;
@@ -95,14 +95,14 @@ pub(super) fn prepare(
     Ok(Prepared { tasks: vec![Box::new(storage)], sources, observer: Box::new(watch) })
 }
 
-/// What is done with a record.
+/// The processing of a record.
 enum Work {
     Writes(RecordFile),
     Collects {
         queue: BatchProducer,
-        /// Until the task has ended.
+        /// Present until the task has ended.
         writer: Option<Running>,
-        /// Records that were collected and not written, because the last batch was not full.
+        /// Records that were collected but not written, because the last batch was incomplete.
         held: u64,
     },
 }
@@ -112,18 +112,18 @@ struct Storage {
     measurement_loop: MeasurementLoop,
     record: Record,
     work: Work,
-    /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the
-    /// series.
+    /// The series `whole` and, if the task writes, those of its steps. Dropped at the end, which
+    /// ends the series.
     producers: Vec<Producer>,
     /// Records that were forced, for the observer.
     forced: Arc<AtomicU64>,
     stop: Arc<Stop>,
-    /// What this thread had written, by the kernel's count, before the first record.
+    /// The bytes that this thread had written, by the kernel's count, before the first record.
     before: Result<u64, String>,
     skipped: u64,
 }
 
-/// Passes on the steps of a record: `open`, `write`, where there is such a series `force`, and
+/// Passes on the steps of a record: `open`, `write`, `force` if there is such a series, and
 /// `close`.
 #[inline(always)]
 fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
@@ -203,7 +203,7 @@ impl Task for Storage {
         if let Work::Writes(record_file) = &mut self.work {
             record_file.forget();
         }
-        // Here and not in the run, because page faults in the run would be reported.
+        // Here and not in the run, where page faults would be reported.
         self.before = file::written_by_this_thread();
     }
 
@@ -219,8 +219,7 @@ impl Task for Storage {
             }
             Work::Collects { queue, writer, held } => {
                 *held = queue.close();
-                // It writes what is there and ends its series; waiting for it is no part of the
-                // run.
+                // It writes the rest and ends its series; waiting for it is not part of the run.
                 if let Some(writer) = writer {
                     writer.thread().unpark();
                 }
@@ -253,7 +252,7 @@ impl Task for Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // Where it never ran, the writer still waits.
+        // If it never ran, the writer still waits.
         if let Work::Collects { queue, writer, .. } = &mut self.work {
             queue.close();
             writer.take().map(Running::join);
@@ -265,15 +264,14 @@ impl Drop for Storage {
 pub(super) struct Watch {
     place: Place,
     before: Result<DeviceCounts, String>,
-    /// Records each of which must have reached the device, where that is so.
+    /// The number of records, if each of them must have reached the device.
     forced: Option<Arc<AtomicU64>>,
     in_memory: bool,
     subject: String,
 }
 
 impl Watch {
-    /// Over a place; `records` are those each of which must have reached the device, where that is
-    /// so.
+    /// Watches a place; `records` is the number of records if each must have reached the device.
     pub fn new(
         place: Place,
         records: Option<Arc<AtomicU64>>,
@@ -344,7 +342,7 @@ impl Observer for Watch {
 mod tests {
     use super::*;
 
-    /// What the series of the steps get of a record with these stamps.
+    /// The samples in the series of the steps for a record with these stamps.
     fn handed_on<const STEPS: usize>(stamps: Option<Stamps>) -> [Vec<(i64, i64)>; STEPS] {
         let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..STEPS).map(|_| ring(2)).unzip();
         hand_on(stamps, &mut producers);
@@ -363,7 +361,7 @@ mod tests {
     fn each_step_has_its_own_time() {
         let steps = handed_on::<4>(Some([10, 12, 20, 35, 40]));
         assert_eq!(steps, [[(10, 2)], [(12, 8)], [(20, 15)], [(35, 5)]]);
-        // Where nothing is forced, closing follows writing.
+        // If nothing is forced, closing follows writing.
         assert_eq!(handed_on::<3>(Some([10, 12, 20, 20, 26])), [[(10, 2)], [(12, 8)], [(20, 6)]]);
         assert_eq!(handed_on::<3>(None), [const { Vec::new() }; 3]);
     }

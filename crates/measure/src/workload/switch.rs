@@ -1,9 +1,9 @@
 //! `switch`: from the last instruction of one task to the first of the next, in a ring of tasks of
 //! which one runs at a time.
 //!
-//! The measuring thread is the first task, the leader. Each task stamps when it comes and before it
-//! hands over, in shared memory; the leader takes the samples of a round when the turn is back with
-//! it, outside of every sample. Working sets take turns of a burst each.
+//! The measuring thread is the first task, the leader. Each task stores timestamps in shared memory
+//! when its turn comes and before it hands over; the leader takes the samples of a round when its
+//! turn comes again, outside of every sample. Working sets alternate after each burst.
 
 mod counts;
 mod handoff;
@@ -34,10 +34,10 @@ use walks::Walks;
 
 /// Rounds of warm-up before the first sample.
 const WARM_UP: u64 = 8;
-/// How many pairs of walks through a working set are kept, the first ones.
+/// The pairs of walks through a working set that are kept: the first ones.
 const KEPT: usize = 4_096;
-/// After this many rounds a member walks through its set a second time: in between the measured
-/// switches, so that both walks meet the same frequency, caches and neighbours.
+/// After this many rounds a member walks through its set a second time: between the measured
+/// switches, so that both walks see the same frequency, caches and neighbours.
 const PAIR_EVERY: u64 = 4;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepared, PrepareError> {
@@ -67,7 +67,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
     for (series, size) in config.series.iter().zip(&plan.working_set) {
         let (writer, source) = sink::binned_counter(series.shape);
         let (number, left) = (series.number, config.samples.unwrap_or(u64::MAX));
-        // Touched, and empty again.
+        // Touched, and emptied again.
         let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT];
         walks.clear();
         let size = size.get() as usize;
@@ -96,9 +96,9 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
 struct Lane {
     series: u32,
     size: usize,
-    /// Samples still to be taken.
+    /// Remaining samples.
     left: u64,
-    /// How long a member took to go through its working set, after a switch and with no task
+    /// The times of a member's walks through its working set, after a switch and without a task
     /// between.
     walks: Vec<Walks>,
     sum: i64,
@@ -107,7 +107,7 @@ struct Lane {
 
 /// The first task of the ring.
 struct Leader {
-    // Before `ring`: members end before what they wait on goes.
+    // Before `ring`: members end before the objects that they wait on are dropped.
     members: Option<Members>,
     ring: Arc<Ring>,
     processes: bool,
@@ -124,7 +124,7 @@ struct Leader {
 struct Broken;
 
 impl Ring {
-    /// Hands over to the first member and waits until the turn has gone round.
+    /// Hands over to the first member and waits until the turn returns.
     #[inline(always)]
     fn round(&self) -> Result<(), Broken> {
         let Ring { shared_memory, handoff, .. } = self;
@@ -138,7 +138,7 @@ impl Ring {
         if whole { Ok(()) } else { Err(Broken) }
     }
 
-    /// A round for which members do something else.
+    /// A round in another mode.
     fn round_of(&self, mode: Mode) -> Result<(), Broken> {
         self.shared_memory.set_mode(mode);
         let outcome = self.round();
@@ -146,8 +146,8 @@ impl Ring {
         outcome
     }
 
-    /// Unparks the waiting members, in the order of the ring: so they stand in the
-    /// run queue. How often the leader slept meanwhile.
+    /// Unparks the waiting members, in the order of the ring, which becomes their order in the run
+    /// queue. Returns how often the leader slept meanwhile.
     fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
         let Ring { shared_memory, handoff, .. } = self;
         let mut slept = 0;
@@ -169,7 +169,7 @@ impl Ring {
 }
 
 impl Leader {
-    /// Sleeps with the turn in its hand, so that everybody else gets the CPU.
+    /// Sleeps while it holds the turn, so that all other tasks get the CPU.
     fn rest(&mut self, until: i64) -> Result<(), Broken> {
         self.ring.shared_memory.set_parking(true);
         self.book.rests += 1;
@@ -188,14 +188,14 @@ impl Leader {
         self.ring.round_of(mode)
     }
 
-    /// A round in which each reports how often it was switched out.
+    /// A round in which each task reports how often it was switched out.
     fn count(&mut self) -> Result<(), Broken> {
         self.spare_round(Mode::Count)?;
         self.ring.shared_memory.slot(0).count();
         Ok(())
     }
 
-    /// Takes the samples of the round that has just ended; the time of its end.
+    /// Takes the samples of the round that has just ended; returns the time of its end.
     #[inline(always)]
     fn take(&mut self, lane: usize, sink: &mut impl Sink) -> i64 {
         let Leader { ring, lanes, limit, stop, book, .. } = self;
@@ -222,7 +222,7 @@ impl Leader {
         end
     }
 
-    /// Bursts of each working set in turn, until something ends it.
+    /// Runs bursts of each working set in turn, until an end condition.
     fn measure(&mut self, start: i64, writers: &mut [CounterWriter]) -> Result<(), Broken> {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut size = usize::MAX;
@@ -259,7 +259,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Another working set: a round that brings the sets in.
+    /// Switches to another working set: a round brings the sets into the caches.
     fn begin_size(&mut self, lane: usize) -> Result<(), Broken> {
         self.ring.shared_memory.set_size(self.lanes[lane].size);
         self.spare_round(Mode::Run)
@@ -326,8 +326,8 @@ impl Task for Leader {
             lane.walks.clear();
             (lane.left, lane.sum, lane.taken) = (left, 0, 0);
         }
-        // What else the measured time runs through, so that its code is there. What fails here
-        // fails again, and is reported, in the measured loop.
+        // Also warm up the other code of the measured time. An error here recurs in the measured
+        // loop, which reports it.
         if whole {
             let _ = self.count();
             let _ = self.rest(now() + 20_000);
@@ -369,7 +369,7 @@ impl Task for Leader {
 
     fn notes(&mut self) -> Notes {
         let notes = counts::notes(self);
-        // Nothing of the ring is left behind.
+        // Drops the rest of the ring.
         self.members = None;
         notes
     }

@@ -1,7 +1,7 @@
 //! `syscall`: one system call, from the reading of the clock before it to the one after.
 //!
-//! Every variant is a number with six constant arguments, and, where the call needs something to
-//! work on, another call before it that is not timed. The loop is the same for all.
+//! Every variant is a number with six constant arguments and, if the call needs data to work on, an
+//! untimed call before it. The loop is the same for all.
 
 use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// Calls of warm-up before the first sample.
 const WARM_UP: u64 = 256;
-/// Calls that perf counts, after the measured ones: while the tracepoint is on, every call takes
-/// the slow path (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off
-/// while anything is measured.
+/// Calls that perf counts, after the measured ones: while the tracepoint is enabled, every call
+/// takes the slow path (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be
+/// disabled during measurements.
 const COUNTED: u64 = 10_000;
 
 pub(super) fn prepare(
@@ -58,12 +58,12 @@ pub(super) fn prepare(
     Ok(parts)
 }
 
-/// What is called, and what it works on.
+/// The calls and their files.
 struct Calls {
     timed: Raw,
-    /// Not timed, before each: leaves the target as the timed call needs it.
+    /// Untimed, before each: prepares the target for the timed call.
     before: Option<Raw>,
-    /// In use by number while this lives.
+    /// Referred to by number while this lives.
     _open: Vec<OwnedFd>,
     /// Written and read by the kernel.
     _memory: Box<[u64; 4]>,
@@ -96,7 +96,7 @@ impl Calls {
                     if plan.call == Call::Read { (reads, writes) } else { (writes, reads) };
                 before = (plan.target != Target::Null).then_some(other);
                 if plan.call == Call::Write && plan.target != Target::Null {
-                    // What the first call before takes out again.
+                    // The data that the first untimed call takes out.
                     writes.call();
                 }
                 timed
@@ -105,13 +105,13 @@ impl Calls {
         Ok(Calls { timed, before, _open: open, _memory: memory })
     }
 
-    /// System calls that a sample takes.
+    /// System calls per sample.
     fn each(&self) -> u64 {
         1 + u64::from(self.before.is_some())
     }
 }
 
-/// How a target is read and written.
+/// The calls that read and write a target.
 fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::Result<(Raw, Raw)> {
     let (from, to, length) = match target {
         Target::Null => {
@@ -136,7 +136,7 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
     ))
 }
 
-/// What a loop left.
+/// The result of a loop.
 #[derive(Default)]
 struct Done {
     taken: Taken,
@@ -146,7 +146,7 @@ struct Done {
 
 struct Syscalls {
     subject: String,
-    /// Where the call was given by its number.
+    /// The number, if the call was given by it.
     number: Option<u32>,
     calls: Calls,
     measurement_loop: MeasurementLoop,
@@ -197,7 +197,7 @@ impl Calls {
         Done { taken, failed, errno: (result.get() < 0).then_some(last) }
     }
 
-    /// The same calls again, few, while the kernel counts them.
+    /// Repeats a few of the same calls while the kernel counts them.
     fn validate(&self, measurement_loop: &MeasurementLoop) -> Validation {
         let claimed = COUNTED * self.each();
         let counted = Counter::system_calls(|| {
@@ -218,8 +218,8 @@ impl Calls {
 }
 
 impl Task for Syscalls {
-    /// A number that the kernel does not have is an error before anything starts: there would be
-    /// nothing to measure.
+    /// A number that the kernel does not have is an error before the start: there would be nothing
+    /// to measure.
     fn prepare(&mut self) -> Result<(), String> {
         let Some(number) = self.number else { return Ok(()) };
         let is_missing = self.calls.timed.call() < 0
@@ -235,7 +235,7 @@ impl Task for Syscalls {
 
     fn warm_up(&mut self) {
         let Some(writer) = &mut self.writer else { return };
-        // The stop may have been requested already: the warm-up runs all the same.
+        // The stop may have been requested already: the warm-up runs nevertheless.
         self.calls.run(&self.measurement_loop.short(WARM_UP), 0, writer, &Stop::default());
         writer.reset();
     }

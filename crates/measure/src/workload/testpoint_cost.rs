@@ -1,9 +1,9 @@
-//! `testpoint-cost`: two test points directly after one another; their distance in time is the cost
-//! of writing one.
+//! `testpoint-cost`: two consecutive test points; their distance in time is the cost of writing
+//! one.
 //!
-//! A point is a stamp of the points' clock and what is written after it. All mechanisms take turns
-//! of [`ROUND`] points, so that a disturbance or a change of frequency meets each of them. The
-//! stamps of `ring` are those that the ring itself holds.
+//! A point is a timestamp of the points' clock and the data written after it. All mechanisms
+//! alternate in turns of [`ROUND`] points, so that a disturbance or a change of frequency affects
+//! each of them. The timestamps of `ring` are those in the ring itself.
 
 mod lttng;
 mod mechanisms;
@@ -29,12 +29,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a
-/// [`Pacing::BURST`].
+/// Points of a mechanism in one turn: at 10 µs each no longer than a [`Pacing::BURST`].
 const ROUND: u64 = 1_000;
 /// Points of warm-up before the first sample.
 const WARM_UP: u64 = 64;
-/// Batches in which points are written without a clock between them.
+/// Batches of points without clock readings between them.
 const BATCHES: usize = 25;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepared {
@@ -62,7 +61,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepa
         });
         parts.sources.push(source);
     }
-    // A text without control characters, which trace_marker takes as it is.
+    // A text without control characters, which trace_marker accepts unchanged.
     let payload =
         b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
     let cpus = config.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
@@ -166,7 +165,7 @@ impl Lane {
                     for pair in ring.stamps.windows(2).take(points as usize) {
                         sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
                     }
-                    // Points that the record does not hold count as failed.
+                    // Points missing in the record count as failed.
                     failed += (ring::BATCH as u64).abs_diff(recorded);
                     (ring::BATCH as u64).min(points)
                 }
@@ -180,8 +179,8 @@ impl Lane {
         self.passed += taken;
     }
 
-    /// The mean of points written one after the other without a clock between them, in ns: the
-    /// median of some batches.
+    /// The mean of consecutive points without clock readings between them, in ns: the median of
+    /// some batches.
     fn batch_mean(&mut self, ticks: &Counter, payload: &[u8]) -> Option<f64> {
         let way = self.way.as_mut().ok()?;
         const POINTS: usize = 1_000;
@@ -189,7 +188,7 @@ impl Lane {
         for _ in 0..BATCHES {
             let begin = ticks.now();
             match way {
-                // Where another call must come between, or there is nothing to write.
+                // Mechanisms that need another call between points, or that write nothing.
                 OpenMechanism::Clock
                 | OpenMechanism::Lttng(_)
                 | OpenMechanism::Raw { before: Some(_), .. } => {
@@ -353,7 +352,7 @@ impl Task for Points {
 }
 
 impl Points {
-    /// A segment of every mechanism that is one system call a point, while the kernel counts them.
+    /// A segment of every mechanism with one system call per point, while the kernel counts them.
     fn system_calls(&mut self) -> Option<Validation> {
         let ticks = self.ticks?;
         let (mut claimed, mut others) = (0, 0);
@@ -385,7 +384,7 @@ impl Points {
         )
     }
 
-    /// What a point costs where no clock is read between two of them.
+    /// The cost of a point without clock readings between two of them.
     fn batches(&mut self, ticks: &Counter) -> Table {
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let mut ring = None;

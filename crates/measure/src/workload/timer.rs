@@ -13,8 +13,8 @@ use punctual_sys::{clock, memory};
 use std::io;
 use std::sync::Arc;
 
-/// Sleeps before the first sample, through the same code: they bring in the pages and lines that a
-/// sample needs.
+/// Sleeps before the first sample, through the same code: they load the pages and cache lines that
+/// a sample needs.
 const WARM_UP: u64 = 8;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
@@ -82,7 +82,7 @@ impl Task for Timer {
             ..self.plan
         };
         if warm.method != Method::Deadline {
-            // What fails here fails again, and is reported, in the measured loop.
+            // An error here recurs in the measured loop, which reports it.
             let _ = timer::run(&warm, &mut scratch, &Stop::default());
         }
     }

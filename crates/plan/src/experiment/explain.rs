@@ -11,7 +11,7 @@ use punctual_core::Nanos;
 use punctual_core::event::Group;
 
 section! {
-    /// What is kept to explain the worst samples.
+    /// The data kept to explain the worst samples.
     ExplainSpec {
         /// The number of samples of each series for which kernel events are kept. A worse sample
         /// replaces the best one kept. With 0 there is no flight recorder, and only `account`
@@ -42,13 +42,13 @@ section! {
         key stacks: bool, flag(), [= false] => plan;
     }
     resolved {
-        /// What is kept to explain the worst samples: kernel events overwrite one another until a
+        /// The data kept to explain the worst samples: kernel events overwrite one another until a
         /// sample is selected.
         ExplainPlan, ExplainResolved {
             /// Groups of kernel events.
             events: Vec<Group>;
-            /// Only timers are measured, with the default events: kept are those that show why an
-            /// interrupt or a switch was delayed.
+            /// Whether only timers are measured, with the default events: then only events that
+            /// show why an interrupt or a switch was delayed are kept.
             timers_only: bool;
         }
     }

@@ -68,7 +68,7 @@ section! {
             name: String;
             /// Its arguments, the program as written first.
             argv: Vec<String>;
-            /// The program's file, as found.
+            /// The program's file.
             program: PathBuf;
             /// The CPUs that it may run on.
             cpus: CpuSet;
@@ -97,10 +97,10 @@ section! {
 pub struct PhasePlan {
     /// Unique in the plan.
     pub name: String,
-    /// How long it lasts; `None`: until the last of its measures is over.
+    /// Its duration; `None`: until the last of its measures ends.
     pub duration: Option<Nanos>,
-    /// What is measured in it.
+    /// Its measures.
     pub measures: Vec<MeasurePlan>,
-    /// What loads the system meanwhile.
+    /// Its loads.
     pub loads: Vec<LoadPlan>,
 }

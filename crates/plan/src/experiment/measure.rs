@@ -125,24 +125,24 @@ section! {
     resolved {
         /// Something to measure in a phase.
         MeasurePlan, MeasureResolved {
-            /// Unique in the plan, but for the same measure in another phase.
+            /// Unique in the plan, except for the same measure in another phase.
             name: String;
-            /// What the threads do.
+            /// The work of the threads.
             workload: Workload;
-            /// All CPUs that are measured on.
+            /// All measured CPUs.
             cpus: CpuSet;
-            /// How the threads were put on them.
+            /// The placement of the threads on them.
             placement: Placement;
             /// The measuring threads, at least one, or the CPUs of `entries`: each has the series
-            /// of [`Workload::series_of`] its name.
+            /// that [`Workload::series_of`] gives for its name.
             threads: Vec<ThreadPlan>;
-            /// When each thread ends.
+            /// The end of each thread.
             length: Length;
             /// The exact histogram of each series.
             histogram: HistogramPlan;
-            /// Of a program: response times above this are counted.
+            /// For a program: response times above this are counted.
             deadline: Option<Nanos>;
-            /// The result file to leave as systress would; only with a single thread.
+            /// The result file in systress format; only with a single thread.
             systress: Option<SystressFile>;
         }
     }
@@ -179,7 +179,7 @@ pub struct SystressFile {
     pub path: PathBuf,
     /// Its layout.
     pub format: SystressFormat,
-    /// What its first column shows.
+    /// The value of its first column.
     pub index: u32,
 }
 

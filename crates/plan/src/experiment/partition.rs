@@ -6,7 +6,7 @@ use crate::values;
 use punctual_core::CpuSet;
 
 section! {
-    /// CPUs to set apart while the experiment runs.
+    /// CPUs to isolate while the experiment runs.
     PartitionSpec {
         /// The CPUs. At least one online CPU must be left for everything else.
         key cpus: CpuSet,
@@ -19,7 +19,7 @@ section! {
         list disable: String, text("NAME", values::name), ["none"] => plan;
     }
     resolved {
-        /// CPUs to set apart.
+        /// CPUs to isolate.
         PartitionPlan, PartitionResolved {
             /// Its CPUs: online, and not all of them.
             cpus: CpuSet;

@@ -6,7 +6,7 @@ use crate::values;
 use punctual_core::Term;
 
 section! {
-    /// What was published of this experiment.
+    /// Published results of this experiment.
     PublishedSpec {
         /// Who published it, and for which system.
         key source: String,

@@ -34,11 +34,11 @@ section! {
         list limits: String, text("LIMIT", values::design_limit), ["none"] => plan;
     }
     resolved {
-        /// What to record beside the measures.
+        /// Events to record besides the measures.
         RecordPlan, RecordResolved {
-            /// Groups of kernel events; none where only test points are recorded.
+            /// Groups of kernel events; empty if only test points are recorded.
             events: Vec<Group>;
-            /// Tracepoints by name, of none of these groups.
+            /// Tracepoints by name, outside of these groups.
             tracepoints: Vec<NamedTracepoint>;
             /// The CPUs whose kernel events are recorded.
             cpus: CpuSet;

@@ -14,7 +14,7 @@ use punctual_core::{CpuSet, Nanos, Published};
 use std::path::PathBuf;
 
 section! {
-    /// What is set for the whole experiment.
+    /// The settings of the whole experiment.
     Settings {
         /// The experiment's name; it is part of the default `output`.
         key name: String, text("NAME", values::name), ["the file's name without its extension"];
@@ -77,7 +77,7 @@ section! {
             ["true for runs of 10s or longer that record something"] => plan;
     }
     resolved {
-        /// What to run, from [`crate::resolve()`].
+        /// The plan of a run, from [`crate::resolve()`].
         Plan, SettingsResolved {
             /// The experiment's name: at most 64 characters, fit for a file name.
             name: String;
@@ -85,20 +85,20 @@ section! {
             controller_cpus: CpuSet;
             /// The bundle's directory.
             output: PathBuf;
-            /// Whether it goes on until it is interrupted, within bounds of memory and disk. There
-            /// is one phase then.
+            /// Whether it runs until it is interrupted, with limited memory and disk. It then has a
+            /// single phase.
             forever: bool;
-            /// Where it runs.
+            /// The target.
             target: TargetPlan;
-            /// CPUs to set apart while it runs.
+            /// CPUs to isolate while it runs.
             partition: Option<PartitionPlan>;
             /// Kernel events and test points to record while it runs.
             record: Option<RecordPlan>;
-            /// What is kept to explain the worst samples.
+            /// The data kept to explain the worst samples.
             explain: Option<ExplainPlan>;
-            /// What was published of this experiment.
+            /// Published results of this experiment.
             published: Option<Published>;
-            /// At least one, run one after the other.
+            /// At least one, run in sequence.
             phases: Vec<PhasePlan>;
         }
     }

@@ -1,4 +1,4 @@
-//! `entries`: who disturbs CPUs, as `punctual attach --cpus` measures it.
+//! `entries`: interruptions of CPUs, as measured by `punctual attach --cpus`.
 
 use super::{DefaultCpus, Kind, ParameterProblems};
 use crate::form::Key;
@@ -9,11 +9,11 @@ use punctual_core::entry::EntrySeries;
 use punctual_core::{CpuSet, Metric, NamedSeries, Policy, SeriesRequirement, cpu_label};
 
 /// Every entry into the kernel on the CPUs. Each CPU has the series *NAME*`/cpu`*N*`/interruption`
-/// and `/entry`. It has no keys of its own.
+/// and `/entry`. It has no own keys.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EntriesPlan;
 
-/// The same as the file sets it.
+/// The keys set in the file: none.
 #[derive(Clone, Debug, Default)]
 pub struct EntriesSpec;
 
@@ -21,7 +21,7 @@ impl Kind for EntriesPlan {
     fn parts(&self) -> Vec<String> {
         EntrySeries::ALL.map(|series| series.word().to_owned()).to_vec()
     }
-    /// A CPU each, which no thread of ours runs on.
+    /// One per CPU, without a thread of punctual.
     fn placement(&self) -> Placement {
         Placement::PerCpu
     }

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 words! {
     /// The requested sizes.
     Sizes {
-        /// `size`, always.
+        /// Always `size`.
         Fixed = "fixed",
-        /// From `size` to `size_max`, at random.
+        /// Random, from `size` to `size_max`.
         Random = "random",
         /// A linked list of `nodes` blocks of random sizes, its nodes visited in random order.
         List = "list",
@@ -51,14 +51,14 @@ parameters! {
 }
 
 impl Sizes {
-    /// Whether blocks are requested together, and visited in random order.
+    /// Whether blocks are allocated together, and visited in random order.
     pub fn is_list(self) -> bool {
         matches!(self, Sizes::List | Sizes::RandomList)
     }
 }
 
 impl HeapPlan {
-    /// The nodes of the longest list; 1 where each block is alone.
+    /// The number of nodes of the longest list; 1 if blocks are single.
     pub fn most_nodes(&self) -> u64 {
         match self.sizes {
             Sizes::List => self.nodes.into(),
@@ -68,9 +68,9 @@ impl HeapPlan {
     }
 }
 
-/// Nodes of a list.
+/// The maximum number of nodes of a list.
 const MOST_NODES: u64 = 1_000_000;
-/// What a list may take altogether.
+/// The maximum memory of a list.
 const MOST_MEMORY: u64 = 4 << 30;
 
 impl Kind for HeapPlan {

@@ -1,5 +1,5 @@
-//! `irq`: from the raising of an interrupt to the first instruction of its handler, and on to the
-//! thread that waits for it.
+//! `irq`: from raising an interrupt to the first instruction of its handler, and on to the thread
+//! that waits for it.
 
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{count, path, some, span, word};
@@ -8,7 +8,7 @@ use punctual_core::Nanos;
 use std::path::PathBuf;
 
 words! {
-    /// What raises the interrupt.
+    /// The source of the interrupt.
     IrqSource {
         /// A timer of this CPU: programmed expiry, timer interrupt, expiry of the high-resolution
         /// timer, thread.
@@ -53,7 +53,7 @@ impl Kind for IrqPlan {
     fn parts(&self) -> Vec<String> {
         let hops: &[&str] = match self.source {
             IrqSource::Timer => &["to-handler", "handler-to-expiry", "expiry-to-thread", "whole"],
-            // Nobody knows when the device raised it.
+            // The time at which the device raised it is unknown.
             IrqSource::Uio => &["handler-to-thread"],
             _ => &["to-handler", "handler-to-thread", "whole"],
         };

@@ -6,17 +6,17 @@ use crate::words::Placement;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
 words! {
-    /// What the threads compute.
+    /// The computation of the threads.
     Sums {
-        /// The integral of 4/(1+x²), every term added to one sum behind the lock.
+        /// The integral of 4/(1+x²), every term added to one sum under the lock.
         Shared = "shared",
-        /// The same, each thread with a sum of its own: the lock is taken once a thread and round.
+        /// The same, each thread with its own sum: the lock is taken once per thread and round.
         Own = "own",
     }
 }
 
 words! {
-    /// Which lock.
+    /// The kind of lock.
     LockKind {
         /// pthread_mutex_t of the default type.
         Normal = "normal",
@@ -77,8 +77,8 @@ impl Kind for MutexPlan {
     fn priority_of(&self, thread: usize) -> Option<Priority> {
         self.priorities.get(thread).and_then(|priority| Priority::new(*priority))
     }
-    /// Real-time threads rest after every 10 ms. But one that spins while the owner has a lower
-    /// priority and no CPU does so for ever.
+    /// Real-time threads sleep after every 10 ms. But a thread spins for ever if the owner has a
+    /// lower priority and no CPU.
     fn spins(&self) -> bool {
         matches!(self.lock, LockKind::Spin | LockKind::Ticket)
     }

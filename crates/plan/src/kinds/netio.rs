@@ -1,4 +1,4 @@
-//! `netio`: a periodic task that receives, encrypts and writes, whole and in its parts.
+//! `netio`: a periodic task that receives, encrypts and writes; times the whole and its parts.
 
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, count, path, span, word};
@@ -8,7 +8,7 @@ use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
 words! {
-    /// How data comes.
+    /// The transport of the data.
     Transport {
         /// TCP over the loopback device.
         Tcp = "tcp",
@@ -20,35 +20,35 @@ words! {
 }
 
 words! {
-    /// When the task requests a message.
+    /// The time at which the task requests a message.
     RequestAt {
-        /// First, and waits for the answer: `whole` holds the server's time.
+        /// First, then waits for the answer: `whole` includes the server's time.
         First = "first",
-        /// Last, the message of the next cycle: it is there when that begins.
+        /// Last, the message of the next cycle: it is available when that begins.
         Last = "last",
     }
 }
 
 words! {
-    /// How the data is encrypted.
+    /// The encryption of the data.
     Cipher {
         /// AES-128 in counter mode.
         Aes128 = "aes-128",
-        /// Not at all.
+        /// No encryption.
         None = "none",
     }
 }
 
 words! {
-    /// Where the data goes.
+    /// The destination of the data.
     Writing {
-        /// To a file, at once.
+        /// To a file, immediately.
         Direct = "direct",
         /// To a file by another thread, `batch` records at a time.
         Buffered = "buffered",
         /// To a file by another thread, which forces each batch to the disk.
         Forced = "forced",
-        /// Nowhere.
+        /// No writing.
         None = "none",
     }
 }
@@ -81,7 +81,7 @@ parameters! {
     }
 }
 
-/// Several of them wait in memory.
+/// Several batches wait in memory.
 const LARGEST_BATCH: Bytes = Bytes::mib(64);
 
 impl Kind for NetioPlan {

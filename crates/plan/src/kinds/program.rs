@@ -43,7 +43,7 @@ impl Kind for ProgramPlan {
     fn policy(&self) -> Policy {
         Policy::Other
     }
-    /// The range of each thread follows from its period; this is what one takes at most.
+    /// The range of each thread depends on its period; this is the maximum.
     fn histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::from_micros(4_095), resolution: Nanos::MICRO }
     }

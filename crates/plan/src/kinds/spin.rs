@@ -6,7 +6,7 @@ use crate::words::Placement;
 use punctual_core::Nanos;
 
 parameters! {
-    /// A busy loop on each CPU; a gap is where two readings lie further apart than `threshold`.
+    /// A busy loop on each CPU; a gap is a distance of two readings above `threshold`.
     SpinPlan, SpinSpec {
         /// The shortest time between two readings that counts as a gap.
         threshold: Nanos = Nanos::MICRO, span(Nanos(100), Nanos::SECOND);

@@ -1,4 +1,4 @@
-//! `storage`: open, write, close, and what forces data to the disk.
+//! `storage`: open, write, close, and forcing data to the disk.
 
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, count, path, span, word};
@@ -7,9 +7,9 @@ use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
 words! {
-    /// Who writes.
+    /// The writer.
     StorageMode {
-        /// The measuring thread, at once.
+        /// The measuring thread, immediately.
         Direct = "direct",
         /// Another thread, `batch` records at a time.
         Buffered = "buffered",
@@ -29,7 +29,7 @@ words! {
         Sync = "sync",
         /// open(2) with O_DSYNC.
         Dsync = "o-dsync",
-        /// open(2) with O_DIRECT: past the page cache.
+        /// open(2) with O_DIRECT: bypasses the page cache.
         Direct = "o-direct",
         /// A write and an fsync, linked, through io_uring(7).
         IoUring = "io-uring",
@@ -58,7 +58,7 @@ parameters! {
     }
 }
 
-/// Several of them wait in memory.
+/// Several batches wait in memory.
 const LARGEST_BATCH: Bytes = Bytes::mib(64);
 
 impl Kind for StoragePlan {
@@ -66,7 +66,7 @@ impl Kind for StoragePlan {
         let parts: &[&str] = match self.mode {
             StorageMode::Direct => &["whole", "open", "write", "close"],
             StorageMode::Buffered => &["whole", "safe-write"],
-            // There the write itself waits for the disk.
+            // In these modes the write itself waits for the disk.
             StorageMode::Forced if matches!(self.forcing, Forcing::Dsync | Forcing::Direct) => {
                 &["whole", "open", "write", "close"]
             }

@@ -5,7 +5,7 @@ use crate::form::{bytes, count, list, span, word};
 use punctual_core::{Bytes, Nanos, Policy};
 
 words! {
-    /// How one task hands over to the next.
+    /// The handover from one task to the next.
     Mechanism {
         /// One byte through a pipe(2).
         Pipe = "pipe",
@@ -23,7 +23,7 @@ words! {
 }
 
 words! {
-    /// What the tasks are.
+    /// The kind of the tasks.
     Tasks {
         /// Threads of one process: one address space.
         Threads = "threads",
@@ -33,15 +33,15 @@ words! {
 }
 
 words! {
-    /// How far apart neighbours in the ring are.
+    /// The distance of neighbours in the ring.
     Distance {
         /// On one CPU: a switch is a context switch.
         SameCpu = "same-cpu",
         /// On the other hardware thread of the same core.
         Smt = "smt",
-        /// On another core below the same last-level cache.
+        /// On another core with the same last-level cache.
         SameCache = "same-cache",
-        /// On a core below another last-level cache.
+        /// On a core with another last-level cache.
         OtherCache = "other-cache",
         /// On any other CPU.
         OtherCpu = "other-cpu",
@@ -70,7 +70,7 @@ parameters! {
     }
 }
 
-/// All working sets of a ring together.
+/// The maximum of all working sets of a ring together.
 const MOST_MEMORY: u64 = 1 << 30;
 
 impl Kind for SwitchPlan {

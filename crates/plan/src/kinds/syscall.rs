@@ -6,9 +6,9 @@ use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use punctual_core::Nanos;
 
 words! {
-    /// Which system call.
+    /// The system call.
     Call {
-        /// getpid(2): does next to nothing.
+        /// getpid(2): does almost nothing.
         Getpid = "getpid",
         /// gettid(2).
         Gettid = "gettid",
@@ -28,7 +28,7 @@ words! {
 }
 
 words! {
-    /// What is read and written.
+    /// The file of read and write.
     Target {
         /// /dev/null
         Null = "null",
@@ -40,7 +40,7 @@ words! {
 }
 
 parameters! {
-    /// One system call, over and over.
+    /// One system call, repeated.
     SyscallPlan, SyscallSpec {
         /// Which one: `clock-gettime` reads CLOCK_MONOTONIC, bypassing the vDSO; `read` and `write`
         /// transfer one byte, eight for an eventfd; `futex-wake` has no waiter; `number` is any
@@ -62,8 +62,8 @@ parameters! {
     }
 }
 
-/// Beyond the highest number of any architecture (x32 and the Arm private calls apart), so that a
-/// slip is seen.
+/// Above the highest number of any architecture (except x32 and the Arm private calls), to detect
+/// mistakes.
 const MAX_NUMBER: u64 = 1_023;
 
 impl Kind for SyscallPlan {
@@ -135,12 +135,13 @@ impl SyscallSpec {
 /// or duplicate the caller.
 #[cfg(target_arch = "x86_64")]
 const NEVER_TIMED: &[u32] = &[60, 231, 15, 59, 322, 57, 58, 56, 435];
-/// The same in the table that newer architectures share.
+/// The same in the generic table of newer architectures.
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_TIMED: &[u32] = &[93, 94, 139, 221, 281, 220, 435];
 
-/// Calls that only return something about the caller: they take numbers alone, and change nothing.
-/// All others can end, stop or change something (reboot, kill, mount, exit, …), and are not
+/// Calls that only return a property of the caller: they take only numbers, and change nothing. All
+/// others can end, stop or change something (reboot, kill, mount, exit, …), and are not
+/// distinguished.
 /// distinguished.
 #[cfg(target_arch = "x86_64")]
 const HARMLESS: &[u32] = &[
@@ -161,7 +162,7 @@ const HARMLESS: &[u32] = &[
     186, // gettid
 ];
 
-/// The table that newer architectures share (include/uapi/asm-generic/unistd.h).
+/// The generic table of newer architectures (include/uapi/asm-generic/unistd.h).
 #[cfg(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64"))]
 const HARMLESS: &[u32] = &[
     120, // sched_getscheduler
@@ -200,7 +201,7 @@ const HARMLESS: &[u32] = &[
     224, // gettid
 ];
 
-/// Nothing is known of other architectures' numbers.
+/// The numbers of other architectures are unknown.
 #[cfg(not(any(
     target_arch = "x86_64",
     target_arch = "arm",

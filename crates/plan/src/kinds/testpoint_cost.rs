@@ -1,5 +1,4 @@
-//! `testpoint-cost`: two test points directly after one another; their distance is the cost of
-//! writing one.
+//! `testpoint-cost`: two consecutive test points; their distance is the cost of writing one.
 
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, list, word};
@@ -7,13 +6,13 @@ use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
 
 words! {
-    /// How a test point is written out.
+    /// The way in which a test point is written.
     PointMechanism {
-        /// Two readings of the clock and nothing else: what every other mechanism holds too.
+        /// Only two readings of the clock, which every other mechanism includes.
         Clock = "clock",
         /// The ring of punctual's own test points.
         Ring = "ring",
-        /// A system call of no effect.
+        /// A system call without effect.
         Syscall = "syscall",
         /// write(2) to a file of procfs.
         Procfs = "procfs",
@@ -21,7 +20,7 @@ words! {
         Device = "device",
         /// write(2) to a device of punctual's own kernel module, which stores the point.
         ModuleDevice = "module-device",
-        /// ioctl(2) on it.
+        /// ioctl(2) on that device.
         ModuleIoctl = "module-ioctl",
         /// write(2) to a file of that module in procfs.
         ModuleProcfs = "module-procfs",
@@ -47,7 +46,7 @@ words! {
 }
 
 parameters! {
-    /// Ways to write a test point, one after the other in turn.
+    /// Ways to write a test point, in turn.
     TestpointCostPlan, TestpointCostSpec {
         /// Which ways to write a test point, one after the other in turn; those that this system
         /// lacks are listed with the reason.

@@ -1,5 +1,5 @@
-//! `timer`: from a programmed expiry to the first instruction after wake-up. How method and policy
-//! go together is in `resolve/timer.rs`.
+//! `timer`: from a programmed expiry to the first instruction after wake-up. `resolve/timer.rs` has
+//! the valid combinations of method and policy.
 
 use super::{DefaultCpus, Kind};
 use crate::form::{clock, span, word};
@@ -12,13 +12,13 @@ use punctual_core::{Clock, Nanos};
 /// A periodic timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimerPlan {
-    /// How the thread waits.
+    /// The method of waiting.
     pub method: TimerMethod,
-    /// The clock that the expiry is on.
+    /// The clock of the expiry.
     pub clock: Clock,
     /// The distance between two expiries.
     pub period: Nanos,
-    /// How much later each thread of the measure starts than the one before it.
+    /// The delay of each thread's start after the previous one.
     pub offset: Nanos,
 }
 
@@ -83,7 +83,7 @@ impl TimerPlan {
         }
     }
 
-    /// Every parameter by its key, for people.
+    /// Every parameter by its key, for display.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         vec![
             ("method", self.method.word().to_owned()),

@@ -1,4 +1,4 @@
-//! Axes, their values, and choices among them.
+//! Axes, their values, and selections of them.
 
 use super::change::Step;
 use crate::notes::{Notes, Read};
@@ -7,7 +7,7 @@ use crate::text::Span;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// What is varied.
+/// A varied parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
     /// Its name: `kernel`, `load`, a key's path, or any word.
@@ -16,12 +16,12 @@ pub struct Axis {
     pub values: Vec<AxisValue>,
 }
 
-/// What an axis does to the experiment in some of the cells.
+/// The effect of an axis on the experiment in some of the cells.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AxisValue {
-    /// What it is called.
+    /// Its name.
     pub label: String,
-    /// What it does to the experiment.
+    /// Its changes to the experiment.
     pub(super) steps: Vec<Step>,
 }
 
@@ -32,13 +32,12 @@ impl Axis {
     }
 }
 
-/// Values of some axes: a cell is chosen when, for every axis named, its value is among those
-/// listed.
+/// Values of some axes: a cell is selected if its value is listed for every axis named.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection(pub Vec<(String, Vec<String>)>);
 
 impl Selection {
-    /// From an inline table, in the order of its text.
+    /// Parses an inline table, in the order of its text.
     pub(super) fn read(table: &DeTable<'_>) -> Read<Selection> {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(axis, _)| axis.span().start);
@@ -49,7 +48,7 @@ impl Selection {
         };
         entries.into_iter().map(one).collect::<Read<Vec<_>>>().map(Selection)
     }
-    /// Whether a cell with these values (by axis) is chosen.
+    /// Whether a cell with these values (by axis) is selected.
     pub fn chooses(&self, axes: &[(String, String)]) -> bool {
         self.0.iter().all(|(axis, labels)| {
             axes.iter().any(|(name, label)| name == axis && labels.contains(label))

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
-/// The longest name of a cell's directory: with what is put behind it, it stays below NAME_MAX.
+/// The longest name of a cell's directory: with suffixes, it stays below NAME_MAX.
 const NAME_BYTES: usize = 120;
 
 /// A combination.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
-    /// Its directory's name: the values, joined; letters, digits, `.`, `-`, `_` and `+` alone. The
+    /// Its directory's name: the values, joined; only letters, digits, `.`, `-`, `_` and `+`. The
     /// same values have the same name.
     pub name: String,
     /// The value of each axis, in the order of the axes.
@@ -25,36 +25,36 @@ pub struct Cell {
 /// Why there are no cells.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CellError {
-    /// More than anybody runs.
+    /// Too many combinations.
     #[error("these axes make {0} cells, more than {MAX_CELLS}: leave some out")]
     TooMany(u128),
-    /// Everything is excluded.
+    /// All combinations are excluded.
     #[error("every cell is left out by an `[[exclude]]`")]
     None,
-    /// A value does not go with the experiment.
+    /// A value that cannot be applied to the experiment.
     #[error("the value `{value}` of the axis `{axis}` cannot be applied: {why}")]
     Apply {
-        /// As the lab file names it.
+        /// The name in the lab file.
         axis: String,
-        /// By its label.
+        /// The label.
         value: String,
-        /// In words that follow a colon.
+        /// The reason, in words that follow a colon.
         why: String,
     },
 }
 
 impl Cell {
-    /// A cell of its own, without axes, by its directory's name and the text of its experiment.
+    /// A separate cell without axes, from its directory's name and the text of its experiment.
     ///
     /// # Errors
-    /// The text is no TOML.
+    /// The text is not TOML.
     pub fn of(name: String, experiment: &str) -> Result<Cell, String> {
         let experiment = experiment.parse().map_err(|why: toml::de::Error| why.to_string())?;
         Ok(Cell { name, axes: Vec::new(), experiment })
     }
 
-    /// The experiment in TOML, with this seed where there is one. The same cell and seed have the
-    /// same text.
+    /// The experiment in TOML, with this seed if there is one. The same cell and seed have the same
+    /// text.
     pub fn experiment(&self, seed: Option<u64>) -> String {
         let mut experiment = self.experiment.clone();
         if let Some(seed) = seed {
@@ -70,10 +70,10 @@ impl Cell {
         experiment.to_string()
     }
 
-    /// The text of the cell's experiment.
+    /// Parses the cell's experiment.
     ///
     /// # Errors
-    /// Everything that is wrong in it, at once.
+    /// All errors in it at once.
     pub fn check(&self, lab: &Lab, options: &LoadOptions) -> Result<Experiment, Problems> {
         let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), self.name));
         crate::load(&path, self.experiment(None).as_bytes(), options)
@@ -81,10 +81,10 @@ impl Cell {
 }
 
 impl Lab {
-    /// The cells, the last axis changing fastest.
+    /// The cells; the last axis changes fastest.
     ///
     /// # Errors
-    /// What does not go together.
+    /// The first contradiction.
     pub fn cells(&self) -> Result<Vec<Cell>, CellError> {
         let total = self
             .axes
@@ -116,7 +116,7 @@ impl Lab {
         if cells.is_empty() { Err(CellError::None) } else { Ok(cells) }
     }
 
-    /// Which value each axis has in the `number`th combination.
+    /// The index of the value of each axis in the `number`th combination.
     fn choice(&self, mut number: usize) -> Vec<usize> {
         let mut choice: Vec<usize> = self
             .axes
@@ -158,7 +158,7 @@ fn name(axes: &[(String, String)]) -> String {
     let words: Vec<String> = axes.iter().map(|(_, label)| slug(label)).collect();
     let whole: String = axes.iter().map(|(_, label)| format!("{label}\0")).collect();
     let mut name = words.join("_");
-    // A shortened name is made unique by a checksum of what it stands for.
+    // A checksum of the full name makes a shortened name unique.
     if name.len() > NAME_BYTES || axes.iter().zip(&words).any(|((_, label), word)| label != word) {
         name.truncate(NAME_BYTES);
         name = format!("{name}+{:08x}", fnv(&whole));
@@ -166,7 +166,7 @@ fn name(axes: &[(String, String)]) -> String {
     if name.starts_with('.') { format!("_{name}") } else { name }
 }
 
-/// Only characters that stand for themselves in every shell, URL and file system.
+/// Only characters without special meaning in shells, URLs and file systems.
 fn slug(label: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
     let text: String = label.chars().map(safe).collect();

@@ -1,34 +1,34 @@
-//! What a value of an axis does to the experiment.
+//! The changes of an experiment by a value of an axis.
 
 use crate::escape::clipped;
 use toml::{Table, Value};
 
-/// One thing that is done.
+/// One change.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Step {
-    /// Keys are set; those of a named `[[measure]]`, `[[load]]` or `[[phase]]` by a table of its
-    /// name, of all by `*`.
+    /// Sets keys; those of a named `[[measure]]`, `[[load]]` or `[[phase]]` by a table of its name,
+    /// those of all by `*`.
     Set(Table),
-    /// The kernel's command line gets these words more.
+    /// Appends these words to the kernel's command line.
     CommandLine(String),
-    /// The -rt flavour of the kernel, which is named without it.
+    /// Selects the -rt flavour of the kernel, which is named without it.
     RealTimeKernel,
-    /// Only these loads; `None`: all of them.
+    /// Keeps only these loads; `None`: all of them.
     Loads(Option<Vec<String>>),
-    /// The policy of every measure.
+    /// Sets the policy of every measure.
     Policy(String),
 }
 
-/// The sections of which there can be several, known by their names.
+/// The repeatable sections, identified by name.
 const SECTIONS: [&str; 3] = ["measure", "load", "phase"];
 
 impl Step {
-    /// Whether it looks at what other steps set, and must come after them.
+    /// Whether it depends on settings of other steps, and must follow them.
     pub(crate) fn is_late(&self) -> bool {
         matches!(self, Step::RealTimeKernel | Step::Loads(_) | Step::Policy(_))
     }
 
-    /// Does it. The error completes "the value … of the axis … cannot be applied: ".
+    /// Applies it. The error completes "the value … of the axis … cannot be applied: ".
     pub(crate) fn apply(&self, experiment: &mut Table) -> Result<(), String> {
         match self {
             Step::Set(table) => merge(experiment, table, true),
@@ -49,10 +49,10 @@ impl Step {
     }
 }
 
-/// An experiment whose virtual machine boots with these words more on its command line.
+/// An experiment whose virtual machine boots with these further words on its command line.
 ///
 /// # Errors
-/// It is no TOML, or its target has no such key: why, in words.
+/// It is not TOML, or its target has no such key: the reason, in words.
 pub fn with_command_line(text: &str, words: &str) -> Result<String, String> {
     let mut experiment: Table = text.parse().map_err(|why: toml::de::Error| why.to_string())?;
     append(target(&mut experiment)?, words)?;
@@ -99,7 +99,7 @@ fn real_time_kernel(target: &mut Table) -> Result<(), String> {
     }
 }
 
-/// What a section is called; the default of a measure's name is its kind.
+/// The name of a section; the default of a measure's name is its kind.
 fn name_of(section: &Value) -> Option<&str> {
     section.get("name").or_else(|| section.get("kind")).and_then(Value::as_str)
 }
@@ -129,8 +129,8 @@ fn loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String
     Ok(())
 }
 
-/// Sets what the patch sets; tables are merged, words of a command line come on top, everything
-/// else takes the place of what was there.
+/// Applies the patch; tables are merged, words of a command line are appended, everything else is
+/// replaced.
 fn merge(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
     for (key, value) in patch {
         match (into.get_mut(key), value) {

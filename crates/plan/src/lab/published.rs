@@ -1,4 +1,4 @@
-//! Published figures, set beside the measured ones.
+//! Published figures, shown beside the measured ones.
 
 use super::axis::Selection;
 use crate::context::LoadOptions;
@@ -14,30 +14,30 @@ use toml::de::{DeTable, DeValue};
 /// A table of a publication.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Published {
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// The hardware, kernel and method that it is of.
+    /// The hardware, kernel and method.
     pub setup: String,
     /// In the order of the publication.
     pub rows: Vec<PublishedRow>,
-    /// What it concludes.
+    /// Its conclusions.
     pub claims: Vec<PublishedClaim>,
 }
 
-/// A conclusion: a figure with a value of an axis is a multiple of the same without.
+/// A conclusion: a figure with a value of an axis is a multiple of the figure without it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PublishedClaim {
-    /// What it is about.
+    /// Its subject.
     pub label: String,
     /// As it was published.
     pub published: String,
-    /// One axis with its value.
+    /// An axis with its value.
     pub with: Selection,
-    /// The same axis with the values that it is compared with.
+    /// The same axis with the values for comparison.
     pub against: Selection,
-    /// The cells that it is judged by.
+    /// The cells that judge it.
     pub cells: Selection,
-    /// The series that are, as in [`PublishedRow::series`].
+    /// The series that judge it, as in [`PublishedRow::series`].
     pub series: String,
     /// `max`, `p50`, ….
     pub figure: String,
@@ -45,36 +45,36 @@ pub struct PublishedClaim {
     pub ratio: [u64; 2],
 }
 
-/// A row: what was found, and which cells here are its counterpart.
+/// A row: the published figures, and the cells that are their counterpart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PublishedRow {
-    /// What it is called.
+    /// Its name.
     pub label: String,
-    /// The cells that are set beside it.
+    /// The cells shown beside it.
     pub cells: Selection,
-    /// The series that are: those of this name and those below it (`irq` is also
+    /// The series shown beside it: those of this name and those below it (`irq` includes
     /// `irq/cpu0/to-handler`); empty: all.
     pub series: String,
-    /// The smallest.
+    /// The minimum.
     pub min: Option<Nanos>,
     /// The arithmetic mean.
     pub mean: Option<Nanos>,
-    /// The largest.
+    /// The maximum.
     pub max: Option<Nanos>,
     /// The limits of the figures.
     pub note: String,
 }
 
-/// The tables that have a name.
+/// The tables with a name.
 const KNOWN: [(&str, &str); 2] =
     [("P2", include_str!("published/p2.toml")), ("P4", include_str!("published/p4.toml"))];
 
-/// The names of the tables that need not be written out.
+/// The names of the built-in tables.
 pub(super) fn known_names() -> impl Iterator<Item = &'static str> + Clone {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
-/// A table by its name; `None` where there is none of it.
+/// A table by its name; `None` if there is none.
 pub(super) fn known(name: &str) -> Option<Vec<Published>> {
     let (_, text) = KNOWN.iter().find(|(known, _)| *known == name)?;
     let mut notes = Notes::new(SourceText::shared(name, *text), &LoadOptions::default());
@@ -224,7 +224,7 @@ mod tests {
         }
         assert!(known("P9").is_none());
         let p2 = known("P2").unwrap();
-        // Relations to a third system are published: no figure is made of them.
+        // Relations to a third system are published: they give no figure.
         let rows = || p2.iter().flat_map(|table| &table.rows);
         let others: Vec<_> = rows().filter(|row| row.label.contains("Xenomai")).collect();
         assert_eq!(others.len(), 2, "response and switch");

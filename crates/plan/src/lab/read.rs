@@ -1,4 +1,4 @@
-//! From the text of a lab file to its parts.
+//! Parses the text of a lab file.
 
 use super::axis::selection;
 use super::change::{Step, nested};
@@ -22,10 +22,10 @@ use toml::de::{DeTable, DeValue};
 
 /// The sections that only a lab file has.
 const OWN: [&str; 3] = ["lab", "axes", "exclude"];
-/// The axes that need no key's path, each with what its values mean.
+/// The axes with predefined values, which are not paths of keys.
 const KNOWN_AXES: [&str; 6] = ["kernel", "cmdline", "preemption", "isolation", "load", "policy"];
 
-/// Reads what can be read, with every problem found on the way.
+/// Reads as much as possible and notes every problem.
 pub(super) fn read(
     source: Arc<SourceText>,
     options: &LoadOptions,
@@ -37,7 +37,7 @@ pub(super) fn read(
         let span = error.span().map(Span::from);
         notes.problems.push(Problem::error(ProblemKind::Syntax, span, error.message()));
     }
-    // What follows from an error of syntax is not worth a word.
+    // Consequences of a syntax error are not reported.
     let Ok(whole) = source.text.parse::<toml::Table>() else { return (None, notes.problems) };
     let mut file = Table::new(document.get_ref(), Span::default(), "a lab file");
     let settings = file
@@ -79,7 +79,7 @@ pub(super) fn read(
     (Some(lab), notes.problems)
 }
 
-/// The axes; their values come from the same document read without places.
+/// The axes; their values come from the same document parsed without places.
 fn axes(
     notes: &mut Notes,
     table: &Table,
@@ -122,7 +122,7 @@ fn axes(
     axes
 }
 
-/// Whether values of this axis mean something without a table that says what.
+/// Whether values of this axis have a meaning without a table.
 fn is_known(axis: &str) -> bool {
     KNOWN_AXES.contains(&axis) || axis.contains('.')
 }
@@ -139,7 +139,7 @@ fn unknown(axis: &str) -> Wrong {
     Wrong::new("no axis is known by this name").about(axis).help(help)
 }
 
-/// `written` values stand there; what is wrong with one of them has been said.
+/// Checks an axis with `written` values; errors of single values have already been reported.
 fn checked(notes: &mut Notes, span: Span, written: usize, axis: Axis) -> Option<Axis> {
     if axis.values.is_empty() && written > 0 {
         return None;
@@ -157,8 +157,7 @@ fn checked(notes: &mut Notes, span: Span, written: usize, axis: Axis) -> Option<
     Some(axis)
 }
 
-/// A value in an array: of an axis that is known by its name, or of the key whose path is the axis'
-/// name.
+/// A value in an array: of an axis known by its name, or of the key whose path is the axis' name.
 fn listed(
     notes: &mut Notes,
     axis: &str,
@@ -241,7 +240,7 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
     }
 }
 
-/// `NAME = { … }`: what the experiment gets.
+/// `NAME = { … }`: the settings added to the experiment.
 fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<AxisValue> {
     let mut ordered: Vec<(Span, &str, Span)> = places
         .iter()
@@ -272,7 +271,6 @@ fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<Axi
     values
 }
 
-/// What a value is called.
 fn label(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -281,7 +279,7 @@ fn label(value: &Value) -> String {
     }
 }
 
-/// An exclusion that names what is not there excludes nothing, which would go unnoticed.
+/// Rejects unknown names in an exclusion, which would silently exclude nothing.
 fn check_selection(notes: &mut Notes, span: Span, selection: &Selection, axes: &[Axis]) {
     for (name, labels) in &selection.0 {
         match axes.iter().find(|axis| axis.name == *name) {
@@ -341,7 +339,7 @@ fn base(
     }
 }
 
-/// Else each cell would be called like its file.
+/// Names the experiment; otherwise each cell would be named like its file.
 fn name_experiment(base: &mut toml::Table, name: &str) {
     let settings = base.entry("experiment").or_insert_with(|| Value::Table(toml::Table::new()));
     if let Value::Table(settings) = settings {

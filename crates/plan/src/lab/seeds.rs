@@ -1,4 +1,4 @@
-//! Which seeds: `1..100`, `7`, `1..10,42`.
+//! Lists of seeds: `1..100`, `7`, `1..10,42`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ impl Seeds {
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter().copied()
     }
-    /// How many; never 0.
+    /// The number of seeds; never 0.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -39,7 +39,7 @@ impl std::error::Error for SeedsError {}
 impl FromStr for Seeds {
     type Err = SeedsError;
 
-    /// Both ends of a range belong to it.
+    /// Ranges are inclusive.
     fn from_str(text: &str) -> Result<Seeds, SeedsError> {
         let mut seeds = Vec::new();
         for part in text.split(',').map(str::trim) {

@@ -14,7 +14,7 @@ use crate::values;
 use punctual_core::{CpuSet, Requirement};
 use toml::de::DeValue;
 
-/// What every cell must hold.
+/// The requirements on every cell.
 #[derive(Clone, Debug)]
 pub struct Requirements(pub(super) Vec<LabRequirement>);
 
@@ -33,7 +33,7 @@ macro_rules! unwritten {
 unwritten!(Seeds, Requirements, Publications, Selection);
 
 section! {
-    /// What is set for the whole lab.
+    /// The settings of the whole lab.
     LabSettings {
         /// The name of the lab.
         key name: String,
@@ -61,7 +61,7 @@ section! {
 }
 
 impl LabSettings {
-    /// Those with a name, then those that are written out.
+    /// The named tables, then those that are written out.
     pub(super) fn all_published(&self) -> Vec<Published> {
         let named = self.published.iter().flat_map(|at| at.value.0.clone());
         named.chain(self.publication.iter().map(PublicationSpec::published)).collect()

@@ -1,4 +1,4 @@
-//! CPUs: the requested ones exist, and are on one side of a partition.
+//! CPUs: checks that the requested ones exist, and are on one side of a partition.
 
 use super::{Resolver, place};
 use crate::context::ResolveContext;
@@ -9,10 +9,10 @@ use crate::text::{At, Setting, Span};
 use crate::words::CpuChoice;
 use punctual_core::CpuSet;
 
-/// The CPUs that are online, and what a partition makes of them.
+/// The online CPUs, divided by a partition.
 pub(super) struct Zones {
     pub(super) online: CpuSet,
-    /// Set apart; empty without a partition.
+    /// The isolated CPUs; empty without a partition.
     pub(super) partition: CpuSet,
     /// All others.
     pub(super) housekeeping: CpuSet,
@@ -27,7 +27,7 @@ impl Zones {
             partition,
         }
     }
-    /// Where to measure unless the file sets it.
+    /// The default CPUs to measure.
     pub(super) fn measured_cpus(&self) -> &CpuSet {
         if self.partition.is_empty() { &self.online } else { &self.partition }
     }
@@ -55,8 +55,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A task that may run on CPUs on both sides of a partition cannot be had: a cpuset holds it on
-    /// one.
+    /// Rejects tasks with CPUs on both sides of a partition: a cpuset keeps a task on one side.
     pub(super) fn check_one_side(
         &mut self,
         choice: &Setting<CpuChoice>,
@@ -92,7 +91,7 @@ impl Resolver<'_> {
         cpus
     }
 
-    /// Those of the CPUs that are online; the others are errors.
+    /// The online ones of these CPUs; the others are errors.
     fn that_are_there(&mut self, cpus: &CpuSet, span: Span) -> CpuSet {
         let online = &self.context.online;
         let missing = cpus.difference(&self.context.present.union(online));

@@ -1,4 +1,4 @@
-//! Measures of entries into the kernel: no thread of ours measures, and what belongs to one has no
+//! Measures of entries into the kernel: without measuring threads, settings of threads have no
 //! effect.
 
 use super::{Resolver, place};
@@ -10,12 +10,12 @@ use crate::text::each;
 use crate::words::Placement;
 use punctual_core::CpuSet;
 
-/// What is about entries.
+/// Valid requirements on entries.
 const WRITE: &str = "write `interruption max < 50us`, `entries < 10` or `cpu3/entry p99 < 20us`";
 const NO_THREAD: &str = "no thread measures";
 
 impl Resolver<'_> {
-    /// What a measure of entries cannot have.
+    /// Rejects settings that a measure of entries cannot have.
     pub(super) fn check_entries(&mut self, spec: &MeasureSpec, workload: &Workload, cpus: &CpuSet) {
         if !matches!(workload, Workload::Entries(_)) {
             return;

@@ -1,4 +1,4 @@
-//! `[explain]`: which kernel events explain the worst samples.
+//! `[explain]`: the kernel events that explain the worst samples.
 
 use super::{Resolver, place};
 use crate::experiment::{ExplainResolved, ExplainSpec};
@@ -9,12 +9,12 @@ use punctual_core::event::Group;
 use std::collections::BTreeSet;
 
 impl ExplainPlan {
-    /// What is usual for measures of these kinds.
+    /// The default for measures of these kinds.
     pub fn usual(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
         ExplainSpec::default().to_plan(usual_events(kinds))
     }
 
-    /// What is usual for the measures of these phases.
+    /// The default for the measures of these phases.
     pub fn usual_of(phases: &[PhasePlan]) -> ExplainPlan {
         ExplainPlan::usual(kinds_of(phases))
     }
@@ -22,7 +22,7 @@ impl ExplainPlan {
 
 fn kinds_of(phases: &[PhasePlan]) -> impl Iterator<Item = WorkloadKind> {
     let measures = phases.iter().flat_map(|phase| &phase.measures);
-    // Its entries are explained by what they are.
+    // Entries are explained by their own events.
     measures.map(|measure| measure.workload.kind()).filter(|kind| *kind != WorkloadKind::Entries)
 }
 
@@ -32,10 +32,10 @@ fn usual_events(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainResolve
     ExplainResolved { events: explaining_groups(&kinds, timers_only), timers_only }
 }
 
-/// The groups of events that show where the time of samples of these kinds goes. What ran where and
-/// what interrupted it always does; what a measure waits for of its own choice depends on its kind.
-/// Of the system calls beside timers it is enough to know those that interrupts meet, which the
-/// flight recorder shows with them: an event in the wake-up that is measured less.
+/// The groups of events that show the causes of samples of these kinds. Scheduling and interrupts
+/// always belong to them; the waits of a measure depend on its kind. Beside timers, only those
+/// system calls matter that an interrupt finds running, which the flight recorder shows with it:
+/// one event less in the measured wake-up.
 fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<Group> {
     let mut groups: BTreeSet<Group> =
         Group::USUAL.into_iter().chain([Group::Hrtimer, Group::Fault, Group::Idle]).collect();
@@ -54,8 +54,7 @@ fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<G
             _ => &[],
         });
     }
-    // Each system call of a CPU takes longer by what recording its entry and exit takes: too much
-    // where calls are what is measured.
+    // Recording entry and exit lengthens each system call of a CPU: too much if calls are measured.
     let calls = [WorkloadKind::Syscall, WorkloadKind::Switch, WorkloadKind::TestpointCost];
     if !timers_only && !kinds.iter().any(|kind| calls.contains(kind)) {
         groups.insert(Group::Syscall);
@@ -71,7 +70,7 @@ impl Resolver<'_> {
             let mut events: Vec<Group> = written.value.iter().map(|at| at.value).collect();
             events.sort();
             events.dedup();
-            // A plan that is written down names the usual ones.
+            // A plan that is written out names the default ones.
             resolved.timers_only &= events == resolved.events;
             resolved.events = events;
         }

@@ -1,4 +1,4 @@
-//! The phases as written, before anything is measured in them.
+//! The phases as written, before their measures are added.
 
 use super::Resolver;
 use crate::experiment::MeasureSpec;
@@ -7,13 +7,13 @@ use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span, each};
 use punctual_core::Nanos;
 
-/// A phase before anything is measured in it.
+/// A phase before its measures are added.
 pub(super) struct Frame {
     pub(super) name: String,
     pub(super) duration: Setting<Nanos>,
-    /// The loads, by place.
+    /// The loads, by index.
     pub(super) loads: Vec<usize>,
-    /// Its section; `None` for the one that is there without being written.
+    /// Its section; `None` for the implicit phase.
     pub(super) span: Option<Span>,
 }
 
@@ -56,7 +56,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The phases that a measure runs in, by place: those named, or all.
+    /// The phases of a measure, by index: those named, or all.
     pub(super) fn phases_of(&mut self, spec: &MeasureSpec, frames: &[Frame]) -> Vec<usize> {
         let Some(named) = &spec.phases else { return (0..frames.len()).collect() };
         if named.value.is_empty() {

@@ -1,4 +1,4 @@
-//! Loads: the program found, policy and output settled.
+//! Loads: finds the program, and determines policy and output.
 
 use super::cpus::Zones;
 use super::{Resolver, place};
@@ -38,7 +38,7 @@ impl Resolver<'_> {
         self.find_program(word, command.span)
     }
 
-    /// The file of a program; nothing where there is none.
+    /// The file of a program; empty if there is none.
     pub(super) fn find_program(&mut self, word: &str, span: Span) -> PathBuf {
         match (self.context.find_program)(word) {
             Ok(program) => program,
@@ -94,13 +94,13 @@ impl Resolver<'_> {
         }
     }
 
-    /// Two loads of a phase that write to the same file write over each other.
+    /// Rejects two loads of a phase that write to the same file and would overwrite each other.
     pub(super) fn check_outputs(&mut self, loads: &[(&LoadSpec, &LoadPlan)]) {
         let mut seen: HashMap<&Path, &LoadSpec> = HashMap::new();
         for (spec, load) in loads {
             for (setting, output) in [(&spec.stdout, &load.stdout), (&spec.stderr, &load.stderr)] {
                 let Output::File(path) = output else { continue };
-                // What is written to a device is not written over.
+                // Writes to a device do not overwrite each other.
                 if path.starts_with("/dev") {
                     continue;
                 }

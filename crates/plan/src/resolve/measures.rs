@@ -14,11 +14,11 @@ use crate::text::{Setting, Span};
 use crate::words::{CpuChoice, Placement, Word};
 use punctual_core::{CpuSet, Nanos, Policy};
 
-/// A measure worked out, but for how long it lasts: that depends on the phase.
+/// A resolved measure, except for its length, which depends on the phase.
 pub(super) struct Measure<'a> {
     pub(super) spec: &'a MeasureSpec,
     pub(super) plan: MeasurePlan,
-    /// The phases that it runs in, by place.
+    /// The phases that it runs in, by index.
     pub(super) phases: Vec<usize>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether these phases have space for `more` threads.
+    /// Whether these phases have room for `more` threads.
     fn make_room(
         &mut self,
         spec: &MeasureSpec,
@@ -141,7 +141,7 @@ impl<'a> Resolver<'a> {
         false
     }
 
-    /// What the threads do, and the policy that they have.
+    /// The work of the threads, and their policy.
     fn workload(&mut self, spec: &MeasureSpec) -> (Workload, Policy) {
         let mut timers_policy = None;
         let workload = spec.workload.resolved(|timer| {
@@ -162,7 +162,7 @@ impl<'a> Resolver<'a> {
         (workload, policy)
     }
 
-    /// What does not go together in the kind's own parameters, or could do harm.
+    /// Checks the kind's own parameters for contradictions and harmful values.
     fn check_workload(
         &mut self,
         spec: &MeasureSpec,
@@ -226,10 +226,10 @@ impl<'a> Resolver<'a> {
         plan
     }
 
-    /// The exact histograms of all series together may take a share of the memory.
+    /// Checks that the exact histograms of all series together fit into their share of the memory.
     fn check_memory(&mut self, measures: &[Measure]) {
         let need = |measure: &Measure| {
-            // Fast loops count in two tallies of the same size beside the series itself.
+            // Fast loops count in two tallies of the same size in addition to the series itself.
             let copies = if matches!(measure.plan.workload, Workload::Timer(_)) { 1 } else { 3 };
             let parts = measure.plan.workload.parts().len().max(1);
             let series =
@@ -320,14 +320,14 @@ fn place_of_histogram(spec: &MeasureSpec) -> Span {
     place(&spec.range(), place(&spec.resolution(), spec.span))
 }
 
-/// How many threads run in each phase, and how many series there are in all.
+/// The number of threads in each phase, and of series in all.
 struct Room {
     threads: Vec<usize>,
     series: usize,
 }
 
-/// Where a measure runs that does not set `cpus`; with threads that share their CPUs it must be one
-/// side of a partition.
+/// The default CPUs of a measure; for threads that share their CPUs it must be one side of a
+/// partition.
 fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
     let all = zones.measured_cpus();
     let few = match workload.default_cpus() {
@@ -369,7 +369,7 @@ fn threads(
     }
 }
 
-/// A size in bytes, for people.
+/// A size in bytes, for display.
 pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_240 => format!("{n} B"),

@@ -1,4 +1,4 @@
-//! Names: every one unique, every reference found.
+//! Names: checks that each is unique, and resolves references.
 
 use super::Resolver;
 use crate::escape::{clipped, is_unprintable};
@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 /// Room for the number that makes a name unique.
 const SUFFIX_CHARS: usize = 8;
 
-/// A text made fit for a name: slashes and what does not print become `-`, and too much is cut off.
+/// Converts a text to a valid name: slashes and unprintable characters become `-`, and the end is
+/// cut.
 pub(super) fn made_fit(text: &str, most_chars: usize, otherwise: &str) -> String {
     let fit = |c: char| if c == '/' || is_unprintable(c) { '-' } else { c };
     let name: String = text.trim().chars().map(fit).take(most_chars).collect();
@@ -21,8 +22,8 @@ pub(super) fn made_fit(text: &str, most_chars: usize, otherwise: &str) -> String
 }
 
 impl Resolver<'_> {
-    /// A name for each section: as written, else the default made unique with `-2`, `-3`, …. Two
-    /// that are written the same are an error.
+    /// A name for each section: as written, else the default made unique with `-2`, `-3`, …. Equal
+    /// written names are an error.
     pub(super) fn names<'s>(
         &mut self,
         what: &str,
@@ -57,8 +58,7 @@ impl Resolver<'_> {
         sections.into_iter().map(&mut name).collect()
     }
 
-    /// The places in `known` of the names in a list. Each that is not there, or there twice, is an
-    /// error.
+    /// The indices in `known` of the names in a list. Unknown and ambiguous names are errors.
     pub(super) fn look_up(
         &mut self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Phases: which loads and measures each has, and how long they last.
+//! Phases: the loads, measures and duration of each.
 
 use super::frames::Frame;
 use super::measures::Measure;
@@ -82,7 +82,7 @@ impl Resolver<'_> {
         MeasurePlan { length, ..measure.plan.clone() }
     }
 
-    /// A phase must end, but for the last one, and must have something to wait for.
+    /// Checks that each phase but the last one ends, and has something to wait for.
     fn check_end(&mut self, frame: &Frame, plan: &PhasePlan, last: bool) {
         let Some(span) = frame.span.filter(|_| frame.duration.is_none()) else { return };
         let endless =

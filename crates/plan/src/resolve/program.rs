@@ -1,4 +1,4 @@
-//! Measures of a program: what stands beside its own keys, and is there.
+//! Measures of a program: checks of the keys besides its own.
 
 use super::cpus::Zones;
 use super::{Resolver, place};
@@ -9,7 +9,8 @@ use crate::text::{Span, each};
 use punctual_core::{CpuSet, NamedSeries};
 
 impl Resolver<'_> {
-    /// What a measure of a program cannot have, and others not without one.
+    /// Rejects settings that a measure of a program cannot have, and those that only a program can
+    /// have.
     pub(super) fn check_program(
         &mut self,
         spec: &MeasureSpec,
@@ -61,8 +62,8 @@ impl Resolver<'_> {
         self.error(ProblemKind::Combination, span, message, &format!("leave `{key}` out"));
     }
 
-    /// Only a program's threads are named by what they are called when they run, and only CPUs have
-    /// entries.
+    /// Rejects series names elsewhere: only threads of a program are named by their run-time names,
+    /// and only CPUs have entries.
     fn check_no_series_is_named(&mut self, spec: &MeasureSpec) {
         for at in each(&spec.require) {
             if at.value.kind.is_some() {

@@ -1,4 +1,4 @@
-//! What was published: every figure in it must be one of a measure that there is.
+//! Published results: every figure must refer to an existing measure.
 
 use super::Resolver;
 use crate::escape::clipped;
@@ -40,7 +40,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A measure of that name runs, in that phase where one is named.
+    /// Checks that a measure of that name runs, in the given phase if there is one.
     fn known(&mut self, term: &Term, span: Span, phases: &[PhasePlan]) {
         let first = term.of.split('/').next().unwrap_or_default();
         let (name, phase) = match term.of.rsplit_once('@') {

@@ -1,4 +1,4 @@
-//! What could make the system unusable needs `force`.
+//! Settings that could make the system unusable need `force`.
 
 use super::{Resolver, place, value};
 use crate::experiment::{LoadSpec, MeasureSpec};
@@ -7,12 +7,12 @@ use crate::problem::{Problem, ProblemKind};
 use crate::text::Span;
 use punctual_core::CpuSet;
 
-/// Beside the first; the rest could be many.
+/// Places shown besides the first; there could be many.
 const PLACES_SHOWN: usize = 8;
 
 impl Resolver<'_> {
-    /// Real-time tasks that may never sleep, on every CPU at the same time, leave nothing for
-    /// anybody else, the shell that should end them included.
+    /// Rejects real-time tasks that may never sleep on every CPU at the same time: they leave no
+    /// time for other tasks, including the shell that should end them.
     pub(super) fn check_safety(
         &mut self,
         phase: &str,
@@ -40,7 +40,7 @@ impl Resolver<'_> {
         self.note_dangerous(problem.help("leave a CPU out of their `cpus`, or run with `--force`"));
     }
 
-    /// Notes what is done only when it is forced: then it is a warning.
+    /// Notes settings that need force: with force it is a warning.
     pub(super) fn note_dangerous(&mut self, problem: Problem) {
         let forced = self.context.force || value(&self.experiment.settings.force, false);
         self.note(if forced {
@@ -51,7 +51,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The CPUs that the threads of a measure could keep to themselves.
+/// The CPUs that the threads of a measure could monopolise.
 fn spun_on(measure: &MeasurePlan) -> CpuSet {
     let real_time = measure.threads.iter().any(|thread| thread.scheduling.policy().is_real_time());
     let spinning =

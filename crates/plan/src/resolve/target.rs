@@ -1,5 +1,5 @@
-//! Where it runs: the keys belong to the kind, the defaults of a virtual machine, and what it
-//! cannot be.
+//! The target: checks that the keys belong to its kind, and has the defaults and limits of virtual
+//! machines.
 
 use super::{place, value};
 use crate::problem::{Problem, ProblemKind, Problems};
@@ -23,7 +23,7 @@ const ONE_CPU: &str = "virtual time needs 1 CPU: several take turns in one threa
                        under load their latencies are the length of those turns, not the kernel's";
 const GIB: ByteSize = ByteSize(1 << 30);
 
-/// The target as resolved; what is wrong is noted, and the nearest thing that makes sense taken.
+/// The resolved target; an error is noted, and the nearest valid value is used.
 pub(crate) fn target(spec: Option<&TargetSpec>, problems: &mut Problems) -> TargetPlan {
     let Some((spec, kind)) = spec.and_then(|spec| Some((spec, spec.kind?.value))) else {
         return TargetPlan::Host;
@@ -114,7 +114,7 @@ fn kernel(spec: &TargetSpec, problems: &mut Problems) -> KernelChoice {
     KernelChoice::Named(written.value.clone())
 }
 
-/// What alone is right and together cannot be.
+/// Rejects values that are valid alone but not together.
 fn check(spec: &TargetSpec, plan: &VmPlan, problems: &mut Problems) {
     let arm = plan.arch == Architecture::Aarch64;
     if (plan.machine == Board::Pc) == arm {

@@ -1,4 +1,4 @@
-//! A timer measure: how it waits, under which policy, and which of that goes together.
+//! A timer measure: its method of waiting and its policy, and their valid combinations.
 
 use super::{Resolver, place, value};
 use crate::experiment::{MeasureSpec, TimerSpec};
@@ -12,8 +12,8 @@ use punctual_core::{Clock, Nanos, Policy};
 const RUNTIME: Nanos = Nanos::from_micros(10);
 
 impl Resolver<'_> {
-    /// The timer and its policy: a deadline method makes a deadline policy and the other way round,
-    /// unless the file sets it.
+    /// The timer and its policy: a deadline method implies a deadline policy and vice versa, unless
+    /// the file sets both.
     pub(super) fn timer(&mut self, spec: &MeasureSpec, timer: &TimerSpec) -> (TimerPlan, Policy) {
         let by_method = match value(&timer.method, TimerMethod::NanosleepAbsolute) {
             TimerMethod::Deadline => Policy::Deadline,

@@ -1,4 +1,4 @@
-//! Reading the properties of a stanza, so that every error of a file is found in one pass.
+//! Reads the properties of a stanza, so that one pass finds every error of a file.
 
 use super::scan::{Property, Stanza};
 use crate::notes::{Notes, Read, Wrong};
@@ -6,7 +6,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::text::{At, Setting};
 use std::collections::HashMap;
 
-/// A stanza being read: it remembers which keys were read; the rest is unknown.
+/// A stanza being read: it records the keys that were read; the others are unknown.
 pub(super) struct Properties<'s> {
     stanza: &'s Stanza<'s>,
     by_key: HashMap<&'s str, &'s Property<'s>>,
@@ -14,7 +14,7 @@ pub(super) struct Properties<'s> {
 }
 
 impl<'s> Properties<'s> {
-    /// The properties by key; one that is set twice is noted, and the first counts.
+    /// The properties by key; a duplicate is noted, and the first counts.
     pub(super) fn of(stanza: &'s Stanza<'s>, notes: &mut Notes) -> Properties<'s> {
         let mut by_key: HashMap<&str, &Property> = HashMap::new();
         for property in &stanza.properties {
@@ -32,7 +32,7 @@ impl<'s> Properties<'s> {
         Properties { stanza, by_key, asked: Vec::new() }
     }
 
-    /// A property that has a value, if it is there and right.
+    /// A property with a value, if it is present and valid.
     pub(super) fn take<T>(
         &mut self,
         notes: &mut Notes,
@@ -54,7 +54,7 @@ impl<'s> Properties<'s> {
         }
     }
 
-    /// A property that is there or not.
+    /// A property without a value.
     pub(super) fn take_flag(&mut self, notes: &mut Notes, key: &'static str) -> At<bool> {
         self.asked.push(key);
         let Some(property) = self.by_key.get(key) else { return At::new(self.stanza.span, false) };
@@ -64,12 +64,12 @@ impl<'s> Properties<'s> {
         At::new(property.key.span, true)
     }
 
-    /// Whether the key is there, right or wrong.
+    /// Whether the key is present, valid or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.by_key.contains_key(key)
     }
 
-    /// Every key that was not read is unknown.
+    /// Reports every key that was not read as unknown.
     pub(super) fn finish(self, notes: &mut Notes) {
         let place = format!("`{}`", self.stanza.name);
         for property in self

@@ -37,7 +37,7 @@ enum State<'t> {
     Inside(Stanza<'t>),
 }
 
-/// Reads every stanza; lines that fit nowhere are noted and left out.
+/// Reads every stanza; misplaced lines are noted and skipped.
 pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
     let mut done = Vec::new();
     let mut state = State::Between;
@@ -91,7 +91,7 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
     done
 }
 
-/// What a line holds beside a comment and the blanks around it. A byte order mark is a blank here.
+/// The content of a line without comment and surrounding blanks. A byte order mark is a blank here.
 fn code(line: &str) -> &str {
     let code = line.split('#').next().unwrap_or_default();
     code.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')

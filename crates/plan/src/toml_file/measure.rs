@@ -10,9 +10,9 @@ use crate::words::{Word, WorkloadKind};
 use punctual_core::PerfEvent;
 use punctual_core::words::nearest;
 
-/// The measure, or `None` where its kind is not known. Mistakes in its keys are reported all the
-/// same: with those that every measure has, and, where the kind looks like one that there is, with
-/// that one's.
+/// The measure, or `None` if its kind is unknown. Errors in its keys are reported nevertheless: in
+/// those that every measure has and, if the kind is similar to a known one, in the keys of that
+/// kind.
 pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
     let kind =
         t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
@@ -28,7 +28,7 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
     let mut measure = MeasureSpec::read(notes, &mut t);
     bound_requirements(notes, &mut measure);
     check_counters(notes, &mut measure);
-    // The keys of a measure of an unknown kind are unknown.
+    // Without a known kind, the remaining keys are unknown.
     if let Some(kind) = meant {
         measure.workload = WorkloadSpec::read(kind, notes, &mut t);
         t.finish(notes);

@@ -11,7 +11,7 @@ use crate::text::{SourceText, quoted};
 use toml::de::DeTable;
 
 /// A target in the short form of the command line: `host`, `vm:6.1-rt`, `vm:6.1,cpus=2,accel=tcg`,
-/// `ssh:user@board:2222`. It is read as the section that it stands for; problems show that section.
+/// `ssh:user@board:2222`. It is parsed as the equivalent section; problems show that section.
 pub(crate) fn short(form: &str) -> Result<TargetSpec, Problems> {
     let (kind, rest) = form.split_once(':').unwrap_or((form, ""));
     let mut lines = format!("[target]\nkind = {}\n", quoted(kind));
@@ -48,7 +48,7 @@ fn is_key(name: &str) -> bool {
     name != "kind" && TargetSpec::keys().iter().any(|key| key.name == name)
 }
 
-/// Whether its value stands without quotes in a file.
+/// Whether its value is written without quotes in a file.
 fn is_number(name: &str) -> bool {
     let number = |value: &ValueType| matches!(value, ValueType::Integer { .. });
     TargetSpec::keys().iter().any(|key| key.name == name && number(&key.value))
@@ -68,7 +68,7 @@ fn read(lines: String) -> Result<TargetSpec, Problems> {
     }
 }
 
-/// Split at the commas that a key comes after: the others belong to a value (`isolcpus=1,2`).
+/// Splits at the commas that precede a key: the others belong to a value (`isolcpus=1,2`).
 fn parts(text: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for piece in text.split(',').filter(|_| !text.is_empty()) {
@@ -81,7 +81,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// `[user@]host[:port]`; an IPv6 address with a port stands in brackets.
+/// `[user@]host[:port]`; an IPv6 address with a port is in brackets.
 fn address(text: &str) -> String {
     let (user, host) =
         text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));

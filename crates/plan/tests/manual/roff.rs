@@ -3,10 +3,10 @@
 use punctual_core::{Bytes, Nanos};
 use punctual_plan::{DefaultValue, Key, ValueType};
 
-/// No line is longer, but for words that are.
+/// The maximum length of a line, except for longer words.
 const WIDTH: usize = 100;
 const CODE_IN_ONE_LINE: usize = 60;
-/// Longer lists of words stand in the text.
+/// Longer lists of words are moved to the text.
 const WORDS_IN_HEADING: usize = 6;
 
 /// The entries of these keys.
@@ -32,13 +32,13 @@ fn entry(key: &Key) -> String {
     format!(".TP\n.BR {} \" = {}\"\n{text}", key.name, notation(&key.value))
 }
 
-/// A paragraph of a doc comment in one line; a list keeps its line ends.
+/// A paragraph of a doc comment in one line; a list keeps its line breaks.
 fn unwrapped(paragraph: &str) -> String {
     let lines = paragraph.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// A list of `NAME: text`, and what comes behind it.
+/// A list of `NAME: text`, and the text behind it.
 fn items(list: &str) -> String {
     let item = |item: &str| {
         let (name, text) = item.split_once(": ").unwrap_or((item, ""));
@@ -74,7 +74,6 @@ fn afterwards(key: &Key) -> String {
     format!("{words}{bounds}{default}")
 }
 
-/// How a value is written.
 fn notation(value: &ValueType) -> String {
     let placeholder = |word: &str| format!("\\fI{word}\\fP");
     match value {
@@ -153,7 +152,7 @@ impl FirstLetter for String {
     }
 }
 
-/// In days, hours or minutes where these are whole.
+/// In days, hours or minutes if these are whole.
 fn span(span: Nanos) -> String {
     let seconds = span.ns() / 1_000_000_000;
     let units = [("d", 86_400), ("h", 3_600), ("min", 60)];
@@ -204,7 +203,7 @@ fn filled(markdown: &str) -> String {
             out += &format!("{line}\n");
             line.clear();
         }
-        // A line that begins with a dot is a request.
+        // groff reads a line that begins with a dot as a request.
         let guard = if line.is_empty() && word.starts_with('.') { "\\&" } else { "" };
         line += &format!("{}{guard}{word}", if line.is_empty() { "" } else { " " });
         if is_end(word) {
@@ -218,7 +217,7 @@ fn filled(markdown: &str) -> String {
     out.replace('\u{a0}', "\\ ")
 }
 
-/// A sentence ends its line: then groff knows it.
+/// A sentence ends its line, so that groff recognises it.
 fn is_end(word: &str) -> bool {
     word.ends_with('.') && !word.ends_with("...")
 }

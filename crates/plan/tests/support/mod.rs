@@ -1,4 +1,4 @@
-//! A system of the tests' own, and short ways to read files for it.
+//! A system for the tests, and short ways to read files for it.
 #![allow(dead_code, reason = "every test binary has its own copy and uses a part of it")]
 
 use punctual_core::CpuSet;
@@ -32,13 +32,13 @@ pub fn resolved(path: &str, text: &str) -> Result<Resolved, Problems> {
         .map(|(_, resolved)| resolved)
 }
 
-/// The plan of a TOML file that is right.
+/// The plan of a valid TOML file.
 pub fn plan(toml: &str) -> Plan {
     resolved("test.toml", toml).unwrap_or_else(|problems| panic!("{problems}")).plan
 }
 
-/// The problems of a TOML file in their one-line form, without the file's name; warnings where
-/// there is no error.
+/// The problems of a TOML file in their one-line form, without the file's name; warnings if there
+/// is no error.
 pub fn problems(toml: &str) -> String {
     lines("test.toml", toml)
 }

@@ -14,15 +14,15 @@ in_each_language! {
     a_running_flight_recorder_is_read_and_goes_on,
 }
 
-/// What a program told that it has counted.
+/// The count that a program reported.
 fn counted(report: &std::path::Path) -> u64 {
     let mut bytes = [0; 8];
     std::fs::File::open(report).unwrap().read_exact(&mut bytes).unwrap();
     u64::from_ne_bytes(bytes)
 }
 
-/// A program that counts, killed after a random while; what it told by other means that it had
-/// counted.
+/// Runs a counting program and kills it after a random time; returns the count that it reported by
+/// other means.
 fn count_and_kill(
     language: Language,
     directory: &std::path::Path,
@@ -101,7 +101,7 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
         assert_eq!((collected.sources.len(), collected.findings.len()), (1, 0), "{collected:?}");
         let source = &collected.sources[0];
         let values = &kept.values(&collected, "counted")[0];
-        // One may be complete and not told yet; one may have been begun.
+        // One point may be complete but not reported yet; one may have been begun.
         assert!(
             (report..=report + 2).contains(&passed(source)),
             "round {round} {mode}: told {report}, {source:?}"
@@ -114,7 +114,7 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
         assert!(values.is_sorted_by(|a, b| a[0] < b[0]));
         match mode {
             "flight" => {
-                // The last ones, without a gap, and none that was told is missing at the end.
+                // The last ones, without a gap, and no reported one is missing at the end.
                 assert!(values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]));
                 assert!(
                     values.last().is_some_and(|last| last[0] + 1 >= report as i64),
@@ -148,13 +148,13 @@ fn a_program_that_executes_another_leaves_its_points(language: Language) {
     let (collected, kept) = harvest(directory.path());
     program.end();
     assert_eq!(collected.names, ["before exec"]);
-    // One of each program with points that the process was.
+    // One of each program with points that the process executed.
     assert_eq!(kept.events.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1]);
     assert_eq!(files(directory.path()), 0);
 }
 
-/// What a running flight recorder holds. On a busy machine all of it may be overwritten while it is
-/// read; then it is read again.
+/// The content of a running flight recorder. On a busy machine all of it may be overwritten while
+/// it is read; then it is read again.
 fn window(directory: &std::path::Path) -> Vec<[i64; 2]> {
     for _ in 0..50 {
         let (collected, kept) = harvest(directory);
@@ -172,7 +172,7 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
     let settings = [
         ("COUNTED", report.path().to_str().unwrap().to_owned()),
         ("PUNCTUAL_POINTS", "flight".to_owned()),
-        // So much that reading it is quicker than writing, also on a busy machine.
+        // A size at which reading is faster than writing, also on a busy machine.
         ("PUNCTUAL_POINTS_SLOTS", "524288".to_owned()),
     ];
     let mut program =
@@ -195,7 +195,7 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    // A collector makes a stream of it for a while.
+    // A collector temporarily turns it into a stream.
     let mut collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
     let mut kept = crate::support::Kept::default();
     let begun = counted(report.path());

@@ -17,8 +17,8 @@ in_each_language! {
     a_file_under_the_name_of_one_that_was_read_is_another,
 }
 
-/// As where a child that was forked has a file, and the program that it executes makes one after
-/// the collector took the first away.
+/// A forked child has a file, and the program that it executes makes another after the collector
+/// has removed the first.
 fn a_file_under_the_name_of_one_that_was_read_is_another(language: Language) {
     let (made, collected) = (private(), private());
     let settings = [("PUNCTUAL_POINTS", "stream".to_owned())];
@@ -166,7 +166,7 @@ fn there_is_one_collector_and_without_it_nothing_is_recorded(language: Language)
     let (collected, _) = harvest(directory.path());
     assert_eq!(collected.sources, []);
     assert_eq!(files(directory.path()), 0);
-    // Processes that are not wanted are left alone.
+    // Processes that are not requested are not touched.
     let collector =
         Collector::start(Options::record().in_directory(directory.path()).only(&[1])).unwrap();
     let mut programs = [Running::start(program(language, directory.path(), "threads", &settings))];

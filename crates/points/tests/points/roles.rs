@@ -1,4 +1,4 @@
-//! The parts that programs play.
+//! The roles of programs.
 
 use punctual_testpoint::{Mode, Point, begin, counter, end, point, scope};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ fn setting(name: &str) -> u64 {
     std::env::var(name).expect("a setting").parse().expect("a number")
 }
 
-/// The second value of a point whose first is `n`: so that a point mixed of two is found out.
+/// The second value of a point whose first is `n`: detects a point mixed from two.
 pub fn witness(n: i64) -> i64 {
     n.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x55
 }
@@ -38,7 +38,7 @@ fn threads(threads: u64, points: u64) {
     });
 }
 
-/// Counts until it is killed, and tells in a file that lasts what it has counted.
+/// Counts until it is killed, and stores the count in a file that survives.
 fn count_forever() {
     use std::os::fd::AsRawFd;
     let report = std::fs::File::options()
@@ -46,7 +46,7 @@ fn count_forever() {
         .write(true)
         .open(std::env::var("COUNTED").expect("a file"))
         .expect("a file");
-    // SAFETY: a shared mapping of a file of one page that nobody shortens.
+    // SAFETY: a shared mapping of a file of one page that is never shortened.
     let report = unsafe {
         let flags = libc::PROT_READ | libc::PROT_WRITE;
         &*libc::mmap(std::ptr::null_mut(), 4_096, flags, libc::MAP_SHARED, report.as_raw_fd(), 0)
@@ -66,8 +66,8 @@ extern "C" fn handler(_: libc::c_int) {
     IN_HANDLER.hit2(n, witness(n));
 }
 
-/// Passes points while a signal handler that passes points interrupts it, itself and the making of
-/// its ring included.
+/// Passes points while a signal handler that passes points interrupts it, the handler itself and
+/// the creation of its ring.
 fn signals(points: u64) {
     // SAFETY: a handler that is safe in a signal handler; the structures are valid.
     unsafe {
@@ -83,7 +83,7 @@ fn signals(points: u64) {
     let writer = unsafe { libc::pthread_self() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // On a busy machine it may get to send few.
+            // On a busy machine it may send only a few.
             for signal in
                 [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP].into_iter().cycle().take(30_000)
             {
@@ -105,10 +105,10 @@ fn signals(points: u64) {
     point!("handled", HANDLED.load(Ordering::Relaxed));
 }
 
-/// Parent and child pass points on.
+/// Parent and child both pass points.
 fn fork(points: u64) {
     point!("before the fork");
-    // SAFETY: the child goes on in this thread alone, and ends by _exit.
+    // SAFETY: the child continues only in this thread, and ends by _exit.
     match unsafe { libc::fork() } {
         -1 => panic!("fork"),
         0 => {
@@ -162,7 +162,7 @@ fn kinds() {
     );
 }
 
-/// Passes a point and becomes this program again, and then another one.
+/// Passes a point and executes this program again, and then another one.
 fn exec() {
     use std::os::unix::process::CommandExt;
     punctual_testpoint::record(Mode::Stream);
@@ -175,7 +175,7 @@ fn exec() {
     panic!("{}", std::process::Command::new("sleep").arg("30").exec());
 }
 
-/// Points between two readings of CLOCK_MONOTONIC: the one before, and in the next point, the one
+/// Points between two readings of CLOCK_MONOTONIC: the one before and, in the next point, the one
 /// after.
 fn clock(points: u64) {
     let began = Instant::now();

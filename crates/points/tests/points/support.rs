@@ -1,4 +1,4 @@
-//! Starting programs with points, and keeping what a collector reads of them.
+//! Starts programs with points, and keeps the points that a collector reads.
 
 use punctual_core::event::{Event, EventKind};
 use punctual_points::{Collected, Collector, Options, PointSource};
@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A number for a test: `small` in ordinary runs, what the environment says in a full one.
+/// A number for a test: `small` in ordinary runs, the value of the environment in a full one.
 pub fn amount(variable: &str, small: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(small)
 }
 
-/// What a program with points is written in.
+/// The language of a program with points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     /// `roles.rs`, with the crate.
@@ -43,7 +43,7 @@ macro_rules! in_each_language {
 }
 pub(crate) use in_each_language;
 
-/// `roles.c`, compiled with the header and the source file that users copy; none without `cc`.
+/// `roles.c`, compiled with the header and the source file that users copy; `None` without `cc`.
 pub fn c_roles() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compile = || {
@@ -63,7 +63,7 @@ pub fn c_roles() -> Option<&'static Path> {
     PROGRAM.get_or_init(compile).as_deref()
 }
 
-/// A program that plays `role` (see `roles.rs`), with its points in `directory`.
+/// A program with the role `role` (see `roles.rs`), with its points in `directory`.
 pub fn program(
     language: Language,
     directory: &Path,
@@ -87,7 +87,7 @@ pub fn program(
     command
 }
 
-/// A program that does not outlive its test.
+/// A program that ends with its test.
 pub struct Running(pub Child);
 
 impl Running {
@@ -95,7 +95,7 @@ impl Running {
         Running(command.spawn().expect("this test"))
     }
     pub fn end(&mut self) {
-        // It may have ended before.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -107,7 +107,7 @@ impl Drop for Running {
     }
 }
 
-/// What a collector gave, by source.
+/// The events of a collector, by source.
 #[derive(Default)]
 pub struct Kept {
     pub events: Vec<Vec<Event>>,
@@ -118,7 +118,7 @@ impl Kept {
         self.events.resize_with(self.events.len().max(source + 1), Vec::new);
         self.events[source].extend_from_slice(events);
     }
-    /// The values of points of this name, source by source.
+    /// The values of points of this name, by source.
     pub fn values(&self, collected: &Collected, name: &str) -> Vec<Vec<[i64; 2]>> {
         let is = |point: usize| collected.names.get(point).is_some_and(|known| known == name);
         let value = |event: &Event| match event.what {
@@ -147,7 +147,7 @@ pub fn collect(
     (collected, kept)
 }
 
-/// What dead programs left, read and removed.
+/// The points of dead programs, read and removed.
 pub fn harvest(directory: &Path) -> (Collected, Kept) {
     let mut kept = Kept::default();
     let collector = Collector::start(Options::harvest().remove(true).in_directory(directory))
@@ -167,7 +167,7 @@ pub fn files(directory: &Path) -> usize {
     std::fs::read_dir(directory).expect("a directory").flatten().filter(points).count()
 }
 
-/// A directory that is nobody else's.
+/// A private directory.
 pub fn private() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     tempfile::Builder::new()

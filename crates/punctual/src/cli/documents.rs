@@ -1,4 +1,4 @@
-//! Every command that a document shows is one that this program takes.
+//! Every command in a document is accepted by this program.
 
 mod scan;
 

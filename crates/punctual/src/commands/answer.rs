@@ -1,4 +1,4 @@
-//! The answer of a bundle: with what explains its late samples, where that was kept.
+//! The answer of a bundle, with the explanation of its late samples, if any events were kept.
 
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;

@@ -1,4 +1,4 @@
-//! `punctual attach`: the cycles of a program's threads, without its help, or who disturbs a CPU.
+//! `punctual attach`: the cycles of a program's threads without its help, or disturbances of a CPU.
 
 mod backends;
 
@@ -113,7 +113,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Attaches, measures, shows.
+/// Attaches, measures, and shows the result.
 pub fn run(args: Args) -> Ending {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
@@ -168,12 +168,12 @@ pub fn run(args: Args) -> Ending {
     let mut outputs = Outputs::default();
     output.show(&mut finished, whole.as_deref(), &mut outputs);
     let code = finished.summary.verdict.exit_code(finished.command);
-    // A command's own code ends the process at once: what it holds in tracefs would stay there.
+    // A command's own code ends the process at once: without this its tracefs entries would stay.
     drop(finished);
     outputs.end_with(code)
 }
 
-/// The id of a process; a name is answered with what to type.
+/// The id of a process; the error for a name shows the right option.
 fn pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| {
         let text = text.escape_debug();
@@ -189,15 +189,15 @@ fn requirement(text: &str) -> Result<SeriesRequirement, Failure> {
         .map_err(|why| Failure::refused(format!("--require '{}': {why}", text.escape_debug())))
 }
 
-/// Where the result goes.
+/// The output of the result.
 struct Output {
-    /// Standard output is the command's.
+    /// Standard output belongs to the command.
     to_stderr: bool,
     json: bool,
-    /// Every table is wanted.
+    /// Show every table.
     details: bool,
     quiet: bool,
-    /// What is written beside the bundle.
+    /// The files beside the bundle.
     beside: Beside,
 }
 
@@ -210,8 +210,8 @@ impl Output {
         Ok(())
     }
 
-    /// The answer, the figures, where the bundle is; or why there is nothing.
-    /// `whole`: the bundle that it continues, which then has the figures.
+    /// Shows the answer, the figures, the bundle's path; or why there is nothing. `whole`: the
+    /// continued bundle, which then has the figures.
     fn show(&self, finished: &mut FinishedRun, whole: Option<&Path>, outputs: &mut Outputs) {
         if let Some(whole) = whole {
             whole.clone_into(&mut finished.directory);
@@ -222,7 +222,7 @@ impl Output {
         if let Some(bundle) = &bundle {
             self.beside.write(bundle, outputs);
         }
-        // Of parts, the others have figures.
+        // If it continues a bundle, other parts have figures.
         let is_empty = none.is_some() && whole.is_none();
         if !is_empty {
             if let Some(bundle) = &bundle {
@@ -254,7 +254,7 @@ impl Output {
         }
     }
 
-    /// `of_all`: the bundle of all parts, where there are several.
+    /// `of_all`: the bundle of all parts, if there are several.
     fn figures(&self, finished: &FinishedRun, of_all: Option<&Bundle>) -> Result<(), Failure> {
         if self.json {
             return match self.to_stderr {

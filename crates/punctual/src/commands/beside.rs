@@ -1,4 +1,4 @@
-//! What a measurement leaves beside its bundle: the page, the verdicts for other programs, and its
+//! Outputs of a measurement beside its bundle: the page, the verdicts for other programs, and its
 //! record among those of earlier runs.
 
 use super::bundle_page;
@@ -39,10 +39,10 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Before anything is measured: whether all of it can be written.
+    /// Checks, before anything is measured, that all files can be written.
     ///
     /// # Errors
-    /// Which cannot, and why.
+    /// The one that cannot, with the reason.
     pub fn check(&self) -> Result<(), Failure> {
         check_report(self.report.as_deref())?;
         self.baseline().map_or(Ok(()), |baseline| baseline.check())?;
@@ -67,8 +67,8 @@ impl Beside {
         }
     }
 
-    /// Holds the bundle of a measurement that has ended elsewhere against the baseline: the figures
-    /// and the verdict as they are then. `None` where there is none.
+    /// Compares a measurement that has ended elsewhere with the baseline: returns the resulting
+    /// figures and verdict. `None` without a baseline.
     ///
     /// # Errors
     /// The bundle or the records cannot be read or written.
@@ -76,7 +76,7 @@ impl Beside {
         self.baseline().map(|baseline| baseline.hold(bundle)).transpose()
     }
 
-    /// What a measurement is held against at its end.
+    /// The baseline of a measurement.
     pub fn baseline(&self) -> Option<Baseline> {
         let directory = self.baseline.clone()?;
         let required = self.baseline_required;
@@ -84,13 +84,13 @@ impl Beside {
     }
 }
 
-/// The page alone.
+/// Checks the page alone.
 pub fn check_report(file: Option<&Path>) -> Result<(), Failure> {
     can_write_pages(file)?;
     file.map_or(Ok(()), |path| refuse(path, "--report"))
 }
 
-/// Refuses a page where this build makes none.
+/// Refuses a page if this build makes none.
 pub fn can_write_pages(file: Option<&Path>) -> Result<(), Failure> {
     match file {
         Some(_) if !html::BUILT => Err(Failure::refused(html::WITHOUT_PAGES)),
@@ -107,14 +107,13 @@ pub fn refuse(path: &Path, what: &str) -> Result<(), Failure> {
         .map_err(|why| Failure::refused(format!("cannot write {} ({what}): {why}", shown(path))))
 }
 
-/// Leaves everything as it is: a file that is there is opened but not emptied, one that is not
-/// there is not made.
+/// Changes nothing: an existing file is opened but not truncated, a missing one is not created.
 fn writable(path: &Path) -> io::Result<()> {
     match path.metadata() {
         Ok(meta) if meta.is_file() || meta.is_dir() => {
             OpenOptions::new().append(true).open(path).map(drop)
         }
-        // A device or a pipe: opening it may wait for a reader.
+        // A device or a pipe: opening it may block until there is a reader.
         Ok(_) => Ok(()),
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             let parent = path

@@ -1,4 +1,4 @@
-//! A bundle that a command is about, and how it is shown. A trace of another tool is made into one.
+//! The bundle of a command, and how to show it. A trace of another tool is converted to one.
 
 use crate::exit::Failure;
 use crate::output::{self, colored};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// What was made of traces, for as long as this process needs it.
+/// Bundles converted from traces, for as long as this process needs them.
 static TEMPORARY: Mutex<Vec<TempDir>> = Mutex::new(Vec::new());
 
-/// What is asked of the cycles in a trace, or in a recording without samples.
+/// Options for the cycles in a trace, or in a recording without samples.
 #[derive(clap::Args, Default)]
 pub struct CycleArgs {
     /// Of a trace or recording: only the cycles of threads of this name [default: those of
@@ -35,12 +35,12 @@ pub struct CycleArgs {
 }
 
 impl CycleArgs {
-    /// Whether anything is asked.
+    /// Whether any option is set.
     pub fn any(&self) -> bool {
         self.thread.is_some() || self.deadline.is_some() || !self.require.is_empty()
     }
 
-    /// As the import of figures takes it.
+    /// The options for the import of figures.
     pub fn asked(&self) -> Asked {
         Asked {
             thread: self.thread.clone(),
@@ -49,7 +49,7 @@ impl CycleArgs {
         }
     }
 
-    /// As the search for cycles takes it.
+    /// The options for the search for cycles.
     pub fn options(&self) -> CycleOptions {
         CycleOptions {
             thread: self.thread.clone(),
@@ -60,10 +60,10 @@ impl CycleArgs {
     }
 }
 
-/// Entries of a directory that are looked through for bundles.
+/// The maximum number of directory entries to search for bundles.
 const ENTRIES: usize = 10_000;
 
-/// These, or where none is named the newest bundle in the current directory, which is said.
+/// These, or by default the newest bundle in the current directory, which is reported.
 pub fn or_newest(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     if !named.is_empty() {
         return Ok(named);
@@ -89,13 +89,13 @@ fn newest(directory: &Path) -> Option<PathBuf> {
     entries.filter_map(bundle).max().map(|(_, path)| path)
 }
 
-/// Opens a bundle, or makes one of a trace of another tool (`-`: on standard input); that there is
-/// none is a wrong request.
+/// Opens a bundle, or converts a trace of another tool (`-`: standard input). A missing one is a
+/// wrong request.
 pub fn open(path: &Path) -> Result<Bundle, Failure> {
     open_with(path, &CycleArgs::default()).map(|(bundle, _)| bundle)
 }
 
-/// The same with what is asked of the cycles of a trace, and what became of that.
+/// Like [`open`], with options for a trace's cycles; also returns the result of the conversion.
 pub fn open_with(path: &Path, args: &CycleArgs) -> Result<(Bundle, Option<Converted>), Failure> {
     if !traces::is_trace(path) {
         return Ok((Bundle::open(path).map_err(Failure::refused)?, None));
@@ -104,7 +104,7 @@ pub fn open_with(path: &Path, args: &CycleArgs) -> Result<(Bundle, Option<Conver
         .map(|(bundle, converted)| (bundle, Some(converted)))
 }
 
-/// The cycles in the recording of a bundle, as a bundle of their own.
+/// The cycles in the recording of a bundle, as a separate bundle.
 pub fn cycles_of(bundle: &Bundle, args: &CycleArgs) -> Result<(Bundle, Converted), Failure> {
     let name = bundle.manifest.experiment.clone();
     let origin = bundle.manifest.origin.clone();
@@ -124,24 +124,24 @@ fn made(
     Ok((Bundle::open(&directory).map_err(Failure::failed)?, converted))
 }
 
-/// Takes away what was made of traces.
+/// Removes bundles converted from traces.
 pub fn remove_temporary() {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// Opens a bundle to show or export it: damage of its samples is found, too.
+/// Opens a bundle to show or export it; detects damaged samples, too.
 pub fn open_checked(path: &Path) -> Result<Bundle, Failure> {
     let mut bundle = open(path)?;
     bundle.check_samples();
     Ok(bundle)
 }
 
-/// The same for the figures of a bundle.
+/// The options that show figures in a bundle's time base.
 pub fn show_options_of(bundle: &Bundle) -> ShowOptions {
     show_options().in_time(bundle.timebase())
 }
 
-/// How standard output wants to be written to.
+/// The options for standard output.
 pub fn show_options() -> ShowOptions {
     ShowOptions {
         width: output::width(),

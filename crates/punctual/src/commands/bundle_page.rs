@@ -1,4 +1,4 @@
-//! The page of bundles: what it needs is read from them.
+//! The page of bundles, with its data from them.
 
 use super::answer;
 use crate::exit::Failure;
@@ -13,7 +13,7 @@ use punctual_session::explained::{self, Wanted};
 use punctual_session::recorded;
 use std::path::{Path, PathBuf};
 
-/// Writes the report of a bundle into it; its path.
+/// Writes the report of a bundle into it; returns its path.
 pub fn write_own(bundle: &Bundle) -> Result<PathBuf, Failure> {
     let page = render(std::slice::from_ref(bundle), &Intervals::default())?;
     output::write_page(None, &bundle.member("report.html"), &page)
@@ -24,7 +24,7 @@ pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
     output::write_to(Some(path), render(bundles, &Intervals::default())?.as_bytes())
 }
 
-/// Intervals that were asked for, as text.
+/// The requested intervals, as text.
 #[derive(Default)]
 pub struct Intervals {
     pub pairs: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// As requests of a recording; unknown names are refused.
+    /// The requests for a recording; unknown names are refused.
     fn requests(&self, names: &Names) -> Result<Vec<Request>, Failure> {
         let limited = self.limits.iter().map(|text| Request::find_limited(text, names, None, None));
         let plain = self.pairs.iter().map(|text| Request::find(text, names, None, None));
@@ -44,10 +44,10 @@ impl Intervals {
     }
 }
 
-/// The page.
+/// Renders the page.
 ///
 /// # Errors
-/// It cannot be made, or what was asked for is not in the bundles.
+/// The page cannot be made, or a request is not in the bundles.
 pub fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
@@ -72,10 +72,10 @@ pub fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failu
     html::report(&inputs).map_err(Failure::failed)
 }
 
-/// Late samples of each series that are explained in a page.
+/// The number of late samples of each series explained in a page.
 const EXPLAINED: usize = 20;
 
-/// Where the time of a bundle's late samples went, where it holds what explains them.
+/// The breakdown of a bundle's late samples, if it has the events for it.
 fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
     let wanted = Wanted { worst: Some(EXPLAINED), ..Wanted::default() };
     let explanations = explained::open(bundle, &wanted).ok()?;
@@ -83,7 +83,7 @@ fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
     Breakdown::of(&explanations, check.as_ref())
 }
 
-/// What the page needs of a bundle's recording.
+/// The page's data about a bundle's recording.
 fn digest(bundle: &Bundle, intervals: &Intervals) -> Result<Option<Digest>, Failure> {
     let Some(opened) = recorded::open(bundle) else { return Ok(None) };
     let requests = intervals.requests(opened.names())?;

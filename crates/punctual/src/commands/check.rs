@@ -1,4 +1,4 @@
-//! `punctual check`: whether this system is ready for real time.
+//! `punctual check`: checks whether this system is ready for real time.
 
 use super::bundle::show_options;
 use crate::exit::{self, Ending, Exit, Failure};
@@ -75,8 +75,7 @@ fn explain(rule: &str) -> Ending {
     Ok(Exit::Done)
 }
 
-/// The CPUs asked for. One that is offline is a matter for a rule; one that the machine does not
-/// have is a mistake.
+/// The requested CPUs. A rule handles an offline one; a missing one is an error.
 fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let cpus = parse_cpus_on(files, text).map_err(Failure::refused)?;

@@ -1,4 +1,4 @@
-//! `punctual compare`: which differences between runs are statistically significant.
+//! `punctual compare`: the statistically significant differences between runs.
 
 use super::bundle::open_checked;
 use super::printing;
@@ -69,7 +69,7 @@ fn match_of(text: &str) -> Result<(String, String), String> {
 /// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: Args) -> Ending {
     super::beside::can_write_pages(args.html.as_deref())?;
-    // Bundles that were made of tables lie there until the end.
+    // Bundles made from tables exist until the end.
     let mut made = Vec::new();
     let sides = open_sides(&args, &mut made)?;
     let inputs: Vec<SideInput> = sides
@@ -94,7 +94,7 @@ pub fn run(args: Args) -> Ending {
     outputs.end(Exit::of_word(comparison.verdict))
 }
 
-/// The runs of a side, each with the name by which it was given.
+/// The runs of a side, each with its given name.
 type Runs = Vec<(String, Bundle)>;
 
 fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure> {
@@ -124,7 +124,6 @@ fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure>
     [&args.a, &args.b].into_iter().map(|paths| side(paths)).collect()
 }
 
-/// What the sides are called.
 fn names(args: &Args, sides: &[Runs]) -> Vec<String> {
     let phases = [
         phase_of(args.matches.iter().map(|(one, _)| one)),
@@ -133,7 +132,7 @@ fn names(args: &Args, sides: &[Runs]) -> Vec<String> {
     let identity = |(k, runs): (usize, &Runs)| {
         let of_run = |(name, bundle): &(String, Bundle)| identity(name, bundle);
         let shared = Identity::together(&runs.iter().map(of_run).collect::<Vec<_>>());
-        // Runs of tables are called by what selects them.
+        // Runs of tables are named by their selection.
         let path = if args.tables.is_some() { selection(args, k) } else { shared.path.clone() };
         Identity { phase: phases[k.min(1)].clone(), path, ..shared }
     };
@@ -150,14 +149,14 @@ fn selection(args: &Args, side: usize) -> String {
     words.join(" ")
 }
 
-/// The phase of these series, where it is one.
+/// The phase of these series, if it is a single one.
 fn phase_of<'a>(mut series: impl Iterator<Item = &'a String>) -> Option<String> {
     let phase = |name: &'a String| name.split_once('/').map(|(phase, _)| phase);
     let first = phase(series.next()?)?;
     series.all(|name| phase(name) == Some(first)).then(|| first.to_owned())
 }
 
-/// A document that cannot be read names nothing.
+/// An unreadable document gives no names.
 fn identity(name: &str, bundle: &Bundle) -> Identity {
     Identity {
         path: name.to_owned(),

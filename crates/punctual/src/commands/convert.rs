@@ -16,7 +16,7 @@ pub struct Args {
     allow_unknown: bool,
 }
 
-/// Reads one and prints the other.
+/// Reads one format and prints the other.
 pub fn run(args: Args) -> Ending {
     let experiment = request::load(&args.file, args.allow_unknown)?.experiment;
     output::print(&experiment.to_toml())?;

@@ -1,4 +1,4 @@
-//! `punctual count`: what the kernel counts of a command or a process.
+//! `punctual count`: the kernel's counts for a command or a process.
 
 mod counted;
 mod live;
@@ -70,7 +70,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How soon a signal to punctual reaches the command, and how often a process is read.
+/// The maximum delay of a signal to the command, and the time between two reads of a process.
 const TICK: Duration = Duration::from_millis(50);
 /// The shortest interval of `--live`: some ticks.
 const LEAST: Nanos = Nanos(200_000_000);
@@ -110,7 +110,7 @@ fn of_command(args: &Args, wanted: Vec<Wanted>) -> Result<Counts, Failure> {
     let user = command::user(args.user.as_deref())?;
     let interrupts = Interrupts::listen()?;
     let mut prepared = command::prepared(&program, &args.command, args.json, user.as_ref());
-    // They are inherited from the thread that starts the command.
+    // Counters are inherited from the thread that starts the command.
     let counters = Counters::open(wanted);
     let began = clock::monotonic();
     let child = prepared.spawn();
@@ -163,7 +163,7 @@ fn of_process(args: &Args, pid: u32, wanted: Vec<Wanted>) -> Result<Counts, Fail
     })
 }
 
-/// What happens until the end.
+/// The work during the count.
 struct Meanwhile<'c> {
     live: Option<Live<'c>>,
     end: Option<MonotonicNs>,
@@ -178,15 +178,14 @@ impl<'c> Meanwhile<'c> {
         }
     }
 
-    /// Shows what is new; false: it is to end.
+    /// Shows new counts; false: stop.
     fn goes_on(&mut self, interrupts: &Interrupts) -> bool {
         self.live.iter_mut().for_each(Live::tick);
         !interrupts.end_requested() && self.end.is_none_or(|end| clock::monotonic() < end)
     }
 }
 
-/// Waits for the command; it is asked to end when it is not to go on. Ctrl-C has reached it
-/// already.
+/// Waits for the command, or asks it to end when the count stops. Ctrl-C has reached it already.
 fn wait(
     pid: i32,
     mut goes_on: impl FnMut() -> bool + Send,
@@ -197,7 +196,7 @@ fn wait(
             while !over.load(Ordering::Acquire) && goes_on() {
                 std::thread::park_timeout(TICK);
             }
-            // It is not collected yet: its number is its own.
+            // The process has not been reaped: its id is its own.
             if !over.load(Ordering::Acquire) {
                 let _ = children::send(pid, libc::SIGTERM);
             }
@@ -214,7 +213,7 @@ fn wait(
     children::collect(pid)
 }
 
-/// An interval of `--live`.
+/// Parses an interval of `--live`.
 fn interval(text: &str) -> Result<Nanos, String> {
     let every: Nanos = text.parse().map_err(|why| format!("{why}"))?;
     match every >= LEAST {
@@ -223,7 +222,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// As a shell reports it.
+/// The exit code as from a shell.
 fn code(exit: children::Exit) -> u8 {
     let code = match exit {
         children::Exit::Status(status) => status,

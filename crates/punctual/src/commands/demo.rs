@@ -1,4 +1,4 @@
-//! `punctual demo`: the first answer about this machine, from the program alone.
+//! `punctual demo`: a first answer about this machine, without other programs.
 
 pub mod load;
 
@@ -12,7 +12,7 @@ use punctual_session::request::Asked;
 use std::path::{Path, PathBuf};
 
 const EXPERIMENT: &str = include_str!("../../../../examples/quickstart.toml");
-/// What stands for each load of the experiment where stress-ng is missing.
+/// The substitute for each load of the experiment if stress-ng is missing.
 const OWN_LOADS: [(&str, &str); 5] = [
     ("stress-ng --cpu 2 --quiet", "compute"),
     ("stress-ng --vm 1 --vm-bytes 64M --quiet", "memory"),
@@ -32,10 +32,10 @@ pub struct Args {
     common: Common,
 }
 
-/// Runs the experiment, writes the page, says what one can do next.
+/// Runs the experiment, writes the page, suggests next steps.
 pub fn run(args: Args) -> Ending {
     let mut common = args.common;
-    // A target has programs of its own.
+    // A target has its own programs.
     let own_loads = common.target.is_none() && find_program("stress-ng").is_err();
     let text = if own_loads { with_own_loads()? } else { EXPERIMENT.to_owned() };
     if own_loads {
@@ -62,14 +62,14 @@ pub fn run(args: Args) -> Ending {
     Ok(exit)
 }
 
-/// `DIR.html` beside `DIR`.
+/// The path `DIR.html` beside `DIR`.
 fn page_beside(bundle: &Path) -> PathBuf {
     let mut name = bundle.file_name().unwrap_or_default().to_owned();
     name.push(".html");
     bundle.with_file_name(name)
 }
 
-/// The experiment with this program in the place of stress-ng.
+/// The experiment with this program in place of stress-ng.
 fn with_own_loads() -> Result<String, Failure> {
     let program = std::env::current_exe()
         .map_err(|why| Failure::failed(format!("cannot find the path of this program: {why}")))?;

@@ -1,4 +1,4 @@
-//! What is no bundle and can be shown like one: a lab, a search, a tuning, a comparison.
+//! Documents that can be shown like a bundle: a lab, a search, a tuning, a comparison.
 
 use super::printing::print;
 use super::{hunt, lab};
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What was found, with its place.
+/// A document with its place.
 pub struct Document {
     place: PathBuf,
     content: Content,
@@ -29,10 +29,10 @@ enum Content {
     Comparison(Box<Comparison>),
 }
 
-/// The document at this place; `None` where there is none of these.
+/// The document at this place; `None` if there is none.
 ///
 /// # Errors
-/// It is there, and cannot be read.
+/// The document exists, but cannot be read.
 pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
     let has = |name: &str| Member::root(place).join(name).exists();
     let content = if has(LAB) {
@@ -51,7 +51,7 @@ pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
 
 /// The comparison that `compare --json` wrote to this file.
 fn compared(file: &Path) -> Result<Option<Comparison>, Failure> {
-    // JSON begins with a brace, which no other file that is shown does. A pipe stays unread.
+    // JSON begins with a brace, unlike all other files that can be shown. A pipe is not read.
     let mut first = [0];
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     let begun =
@@ -76,7 +76,7 @@ fn beside(file: &Path) -> Member {
 }
 
 impl Document {
-    /// What it is called.
+    /// The name of its kind.
     pub fn kind(&self) -> &'static str {
         match self.content {
             Content::Lab(_) => "a lab",
@@ -86,10 +86,10 @@ impl Document {
         }
     }
 
-    /// Prints it: as tables, or as its JSON.
+    /// Prints the document as tables, or as its JSON.
     ///
     /// # Errors
-    /// It cannot be printed.
+    /// The document cannot be printed.
     pub fn print(&self, json: bool) -> Result<(), Failure> {
         let place = self.place.display().to_string();
         match &self.content {
@@ -102,7 +102,7 @@ impl Document {
         }
     }
 
-    /// Its page, and where that belongs. `file`: where it will be instead.
+    /// The document's page, and the page's default path. `file`: another path.
     ///
     /// # Errors
     /// A template does not fit its data.

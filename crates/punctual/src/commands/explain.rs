@@ -1,4 +1,4 @@
-//! `punctual explain`: what delayed the worst samples of a bundle.
+//! `punctual explain`: the delays of a bundle's worst samples.
 
 use super::answer;
 use super::bundle::{CycleArgs, cycles_of, open, open_with, or_newest, show_options_of};
@@ -89,11 +89,10 @@ pub struct Args {
     perfetto: Option<PathBuf>,
 }
 
-/// Options that a replay does not look at.
+/// Options that a replay ignores.
 const CONFLICTS_OF_EXACT: [&str; 6] =
     ["series", "pair", "min_latency", "thread", "deadline", "require"];
-/// Number of samples of each series that are shown one by one by default; the culprits are those of
-/// all samples.
+/// Samples of each series shown one by one by default; the culprits are those of all samples.
 const SHOWN_BY_DEFAULT: usize = 5;
 
 /// Opens the bundle, explains its worst samples and prints the result.
@@ -110,7 +109,7 @@ pub fn run(args: Args) -> Ending {
         min_latency: args.min_latency.unwrap_or(Nanos::ZERO),
     };
     let (explanations, converted) = match converted {
-        // Why there are no cycles says more than that there is nothing to explain.
+        // The reason for missing cycles is more specific than having nothing to explain.
         Some(Converted { none: Some(why), exit, .. }) => return Err(no_cycles(why, exit)),
         Some(converted) => (explained::open(&bundle, &wanted)?, Some(converted)),
         None => explain(&bundle, &wanted, &args.cycles)?,
@@ -155,7 +154,7 @@ fn answer_of(bundle: &Bundle) -> String {
     format!("{}{which}\n", terminal::answer(&summary, &show_options_of(bundle)))
 }
 
-/// No thread has cycles: what is required of them is undecided.
+/// No thread has cycles: their requirements are undecided.
 fn no_cycles(why: String, exit: Exit) -> Failure {
     match exit {
         Exit::Done => Failure::failed(why),
@@ -163,8 +162,8 @@ fn no_cycles(why: String, exit: Exit) -> Failure {
     }
 }
 
-/// Explains what a bundle has; of a recording without samples and intervals, or where it is asked
-/// for, the cycles that are found in it.
+/// Explains the samples or intervals of a bundle; for a recording without any, or on request, the
+/// cycles found in it.
 fn explain(
     bundle: &Bundle,
     wanted: &Wanted,
@@ -190,7 +189,7 @@ fn explain(
     }
 }
 
-/// What a run with --exact showed, as a person reads it.
+/// The result of a run with --exact, for users.
 pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
     let bundle = open(directory)?;
     let document: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
@@ -198,7 +197,7 @@ pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
     Ok(document.map_or(String::new(), show))
 }
 
-/// Replays the run, and shows what was executed.
+/// Replays the run, and shows the executed instructions.
 fn exactly(args: &Args, bundle: &Bundle) -> Ending {
     let worst = args.worst.unwrap_or(exact::WORST);
     let wanted = HowMuch { worst, lines: args.lines };
@@ -229,8 +228,8 @@ fn exactly(args: &Args, bundle: &Bundle) -> Ending {
     outputs.end(Exit::Done)
 }
 
-/// After the figures of a run or a bundle: the worst sample of each series. Prints nothing if no
-/// windows were kept.
+/// The worst sample of each series, to follow the figures of a run or a bundle. Empty without
+/// windows.
 pub fn brief(bundle: &Bundle) -> String {
     if bundle.windows.is_none() {
         return String::new();
@@ -244,7 +243,7 @@ pub fn brief(bundle: &Bundle) -> String {
     format!("\n{text}  details: punctual explain {}\n", shown(&bundle.directory))
 }
 
-/// The events of all windows as one trace, with what the time of each sample went to.
+/// The events of all windows as one trace, with the breakdown of each sample.
 fn write_perfetto(
     bundle: &Bundle,
     explanations: &Explanations,

@@ -106,7 +106,7 @@ pub fn run(args: Args) -> Ending {
             output::write_to(output.as_deref(), &bytes)?;
         }
     }
-    // What could be read is written; that it is not all is an error.
+    // The readable part is written; that it is incomplete is an error.
     let of_samples = matches!(args.format, Format::Csv | Format::Parquet | Format::Hdr);
     let mut damaged = bundles.iter().filter(|bundle| of_samples && bundle.damaged_samples);
     match damaged.next() {
@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Ending {
     }
 }
 
-/// A recording may be larger than memory: it is written as it is read.
+/// A recording may be larger than memory: it is streamed.
 fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Result<(), Failure> {
     punctual_session::recorded::readable(bundle)?;
     let Some(opened) = punctual_session::recorded::open(bundle) else {

@@ -1,4 +1,4 @@
-//! `punctual hunt`: searches for what makes a kernel late.
+//! `punctual hunt`: searches for inputs that make a kernel late.
 
 pub mod exit;
 pub mod report;
@@ -103,7 +103,7 @@ struct SearchArgs {
     quiet: bool,
 }
 
-/// Searches until the budget is used up, and shows what was found.
+/// Searches until the budget is used up, and shows the findings.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Some(Action::Report(args)) => report::run(args),
@@ -141,7 +141,7 @@ fn search(args: SearchArgs) -> Ending {
     })
 }
 
-/// What is asked for: the file, or that of the directory, with the options over it.
+/// The request: the file, or that of the directory, with the options over it.
 fn spec(args: &SearchArgs) -> Result<Spec, Failure> {
     let file = args.file.clone().or(args.resume.as_ref().map(|place| place.join(SPEC)));
     let mut spec = match (&file, &args.kernel) {

@@ -1,4 +1,4 @@
-//! `punctual import`: another tool's results into a bundle.
+//! `punctual import`: converts another tool's results to a bundle.
 
 use super::answer;
 use super::bundle::{CycleArgs, open, show_options_of};
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The beginning of a file that is read to recognize it, in bytes.
+/// Bytes at the beginning of a file that are read to recognize it.
 const HEAD: u64 = 1 << 16;
 
 /// Import another tool's results into a bundle
@@ -105,12 +105,12 @@ pub fn run(args: Args) -> Ending {
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
     let said = say_answer(&directory, &args.cycles);
     let named = output::print(&format!("{}\n", shown(&directory)));
-    // A tool that stopped or failed was imported all the same.
+    // A tool that stopped or failed was imported nevertheless.
     let is_judged = !options.asked.requirements.is_empty();
     exit::after(said.and(named), if is_judged { summary.verdict.exit() } else { Exit::Done })
 }
 
-/// The answer, where something was asked.
+/// Prints the answer, if options request one.
 fn say_answer(directory: &Path, asked: &CycleArgs) -> Result<(), Failure> {
     if asked.any() {
         let bundle = open(directory)?;
@@ -120,7 +120,8 @@ fn say_answer(directory: &Path, asked: &CycleArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the file is figures of the kernel's osnoise or timerlat tracer, which look like a trace.
+/// Whether the file has figures of the kernel's osnoise or timerlat tracer, which look like a
+/// trace.
 fn is_tracer_table(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));

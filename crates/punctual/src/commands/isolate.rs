@@ -52,7 +52,7 @@ pub fn report_leftovers() {
     leftovers().iter().for_each(|left| output::say(&format!("note: {left}\n")));
 }
 
-/// `None` where there is nothing, or no right to know.
+/// `None` without leftovers, or without the right to see them.
 fn leftovers() -> Option<String> {
     let (files, store) = journals::system();
     let left = pending(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;

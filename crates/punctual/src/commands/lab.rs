@@ -27,7 +27,7 @@ enum Action {
     Report(report::Args),
 }
 
-/// Runs a lab file that `punctual run` was given.
+/// Runs a lab file given to `punctual run`.
 pub fn run_file(asked: LabFile) -> Ending {
     run::run(asked.into())
 }

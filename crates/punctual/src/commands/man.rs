@@ -45,14 +45,14 @@ fn write_pages(directory: &Path, name: &str, command: &Command) -> Result<(), Fa
         .try_for_each(|sub| write_pages(directory, &format!("{name}-{}", sub.get_name()), sub))
 }
 
-/// clap_mangen's SYNOPSIS names options without their values: one with them takes its place.
+/// clap_mangen's SYNOPSIS names options without their values: it is replaced by one with them.
 fn with_values(page: &str, command: &Command) -> String {
     const HEAD: &str = ".SH SYNOPSIS\n";
     let Some((before, rest)) = page.split_once(HEAD) else { return page.to_owned() };
     let after = rest.find(".SH ").map_or("", |at| &rest[at..]);
     let mut synopsis =
         format!("\\fB{}\\fR", roff(command.get_bin_name().unwrap_or(command.get_name())));
-    // Options first, then what stands in its place; behind `--` last.
+    // Options first, then positional arguments; those after `--` last.
     let (positional, options): (Vec<&Arg>, Vec<&Arg>) = command
         .get_arguments()
         .filter(|arg| !arg.is_hide_set())
@@ -88,7 +88,7 @@ fn in_synopsis(arg: &Arg) -> String {
     if arg.is_required_set() { text } else { format!("[{text}]") }
 }
 
-/// Hyphens of roff are minus signs where they are escaped: what is copied from the page works.
+/// Escaped hyphens in roff are minus signs: text copied from the page works.
 fn roff(text: &str) -> String {
     text.replace('-', "\\-")
 }

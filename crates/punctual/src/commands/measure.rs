@@ -6,7 +6,7 @@ use punctual_plan::{Word, WorkloadKind};
 use punctual_session::request::Asked;
 use std::path::Path;
 
-/// How long it measures when nothing is said.
+/// The default duration.
 const DURATION: &str = "5s";
 
 /// Measure one kind of latency, without an experiment file
@@ -72,7 +72,7 @@ pub fn kind(word: &str) -> Result<WorkloadKind, String> {
     })
 }
 
-/// Writes the experiment that was asked for, and runs it.
+/// Writes the requested experiment, and runs it.
 pub fn run(args: Args) -> Ending {
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());

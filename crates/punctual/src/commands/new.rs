@@ -1,5 +1,4 @@
-//! `punctual new`: an experiment to begin with, in which every key of its measure stands with the
-//! value that it has anyway.
+//! `punctual new`: a first experiment that lists every key of its measure with its default value.
 
 use super::measure;
 use crate::exit::{Ending, Exit, Failure};
@@ -37,7 +36,7 @@ pub struct Args {
     require: Vec<String>,
 }
 
-/// What is said beside a key, in whichever measure it stands.
+/// The remark on a key, the same in every measure.
 const REMARKS: [(&str, &str); 9] = [
     ("name", "name of the series, and of the files in the bundle"),
     ("cpus", "a list like \"0-2,4\", or \"all\""),
@@ -108,8 +107,8 @@ fn set_keys(args: &Args) -> String {
     text
 }
 
-/// All other keys of the measure as this system resolves them, each behind a #. What is wrong with
-/// those that are set ends it.
+/// All other keys of the measure as resolved on this system, after a #. Errors in the fixed ones
+/// end it.
 fn defaults(set: &str, duration: &str) -> Result<String, Failure> {
     let measure = format!("[[measure]]\n{set}\n[[phase]]\nduration = {}\n", quoted(duration));
     let (_, plan) = Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes())
@@ -127,7 +126,7 @@ fn remarked(line: &str) -> String {
     remark.map_or_else(|| line.to_owned(), |(_, remark)| format!("{line:<30} # {remark}"))
 }
 
-/// An idle phase and a loaded one; without stress-ng the load is there to be filled in.
+/// An idle phase and a loaded one; without stress-ng the load is a placeholder.
 fn loads_and_phases(duration: &str) -> String {
     let duration = quoted(duration);
     let idle = format!("\n[[phase]]\nname = \"idle\"\nduration = {duration}\n");

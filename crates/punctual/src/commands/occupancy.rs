@@ -1,4 +1,4 @@
-//! `punctual occupancy`: CPU usage during a recording, and what waiting threads waited for.
+//! `punctual occupancy`: CPU usage during a recording, and the waits of threads.
 
 use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};

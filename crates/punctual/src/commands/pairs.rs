@@ -17,7 +17,7 @@ use punctual_session::recorded::{self, Opened};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// How many of the worst intervals of each pair are explained by what ran during them.
+/// The number of worst intervals of each pair explained by what ran during them.
 const EXPLAINED: usize = 3;
 
 /// Measure the time between any two points of a recording
@@ -61,13 +61,13 @@ pub struct Args {
     /// document per interval
     #[arg(long)]
     json: bool,
-    /// What is for people goes to standard error: standard output is another program's.
+    /// Prints text for users to standard error: standard output belongs to another program.
     #[arg(skip)]
     aside: bool,
 }
 
 impl Args {
-    /// All that a bundle holds, beside the output of a program that was just watched.
+    /// All pairs of a bundle, beside the output of a program that was just watched.
     pub fn aside(
         bundle: PathBuf,
         limit: Vec<String>,
@@ -142,7 +142,7 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
     for text in &args.limit {
         match Request::find_limited(text, names, by, rule) {
             Ok(request) => limited.push(request),
-            // It was checked before the recording; what it is about did not come.
+            // The limit was checked before the recording; its events did not occur.
             Err(why) if args.aside => {
                 output::say(&format!("warning: cannot determine whether `{text}` holds: {why}\n"))
             }
@@ -151,12 +151,12 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
     }
     let plain = args.pairs.iter().map(|text| Request::find(text, names, by, rule));
     let plain: Vec<Request> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
-    // One that has a limit is not said twice.
+    // One with a limit is not reported twice.
     let new = |request: &Request| !limited.iter().any(|limited| limited.target == request.target);
     Ok(plain.into_iter().filter(new).chain(limited.iter().cloned()).collect())
 }
 
-/// Functions and scopes come all or none: those that nobody asked for go.
+/// Functions and scopes are matched all or none: drops those not requested.
 fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     let asked = |id: &FunctionId| {
         requests.iter().any(
@@ -168,7 +168,7 @@ fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     results.scopes.scopes.retain(|id, _| everything || asked(id));
 }
 
-/// What ran in these intervals; empty if the recording does not show it.
+/// The tasks that ran in these intervals; empty if the recording does not show it.
 fn look(
     opened: &Opened,
     gaps: punctual_analyze::gaps::Gaps,
@@ -184,7 +184,7 @@ fn look(
     tracker.finish().0.finish()
 }
 
-/// One line an interval.
+/// Prints one line per interval.
 fn list(
     args: &Args,
     opened: &Opened,
@@ -228,7 +228,7 @@ fn list(
     Ok(out.flush()?)
 }
 
-/// What an interval is called; `None` where nobody asked for it.
+/// The name of an interval; `None` if not requested.
 fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names) -> Option<String> {
     let point = |place: u32| {
         names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"))

@@ -8,10 +8,10 @@ use punctual_session::messages::shown;
 use serde::Serialize;
 use std::path::Path;
 
-/// Prints a document: as its JSON, or as tables with these places below.
+/// Prints a document: as its JSON, or as tables followed by these paths.
 ///
 /// # Errors
-/// It cannot be printed.
+/// The document cannot be printed.
 pub fn print<D: Serialize>(
     document: &D,
     json: bool,

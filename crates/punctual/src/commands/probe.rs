@@ -1,5 +1,4 @@
-//! `punctual probe`: how long functions of unmodified programs take, and when source lines of them
-//! are passed.
+//! `punctual probe`: durations of functions in unmodified programs, and passes of source lines.
 
 mod lines;
 pub mod target;
@@ -131,7 +130,7 @@ pub fn run(args: Args) -> Ending {
     let (functions, lines) = find(&args.functions, &target)?;
     limits::check(&args.limit, &names(&functions, &lines), false)?;
     let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
-    // That it cannot be measured is that there can be no probes.
+    // A failure to measure the cost means that probes are unavailable.
     let costs = if in_kernel { cost::measure_in_kernel(&online) } else { cost::measure(&online) };
     let costs = costs.map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
@@ -181,7 +180,7 @@ pub fn run(args: Args) -> Ending {
     }
 }
 
-/// What limits can name before anything is recorded.
+/// The names that limits can use before anything is recorded.
 fn names(functions: &[Function], lines: &[Line]) -> Names {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
@@ -228,7 +227,7 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
     Err(Failure::refused(wrong.join("\n       ")))
 }
 
-/// Whose kernel events are recorded.
+/// The processes whose kernel events are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EventsPid {
     Probed,

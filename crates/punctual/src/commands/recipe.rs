@@ -40,7 +40,7 @@ pub struct Args {
     no_syscalls: bool,
 }
 
-/// A tool that records.
+/// A recording tool.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Tool {
     /// trace-cmd record
@@ -55,7 +55,7 @@ enum Tool {
     Tracefs,
 }
 
-/// What is asked of the trace.
+/// The question about the trace.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Question {
     /// How late threads were after their wake-ups
@@ -91,8 +91,8 @@ impl Machine {
     };
 }
 
-/// Groups of which cycles and causes follow; the cost of a further one is weighed against what it
-/// explains.
+/// Groups that cycles and causes are derived from; the cost of a further one is weighed against
+/// what it explains.
 const GROUPS: [Group; 8] = [
     Group::Sched,
     Group::Irq,
@@ -104,16 +104,17 @@ const GROUPS: [Group; 8] = [
     Group::Fault,
 ];
 
-/// Events that no explanation asks for, and that are many.
+/// Frequent events that no explanation needs.
 const NOT_NEEDED: [&str; 2] = ["softirq_raise", "hrtimer_cancel"];
 
-/// Prints the line.
+/// Prints the command.
 pub fn run(args: Args) -> Ending {
     output::print(&line(&args)?)?;
     Ok(Exit::Done)
 }
 
-/// The tracepoints as system and name; of the vectors of an x86 processor all, by the system alone.
+/// The tracepoints as system and name; for the vectors of an x86 processor all, by the system
+/// alone.
 fn events(args: &Args) -> Vec<(&'static str, &'static str)> {
     let is_wanted = |group: &Group| match group {
         Group::Sched => true,
@@ -213,7 +214,7 @@ fn line(args: &Args) -> Result<String, Failure> {
     })
 }
 
-/// LTTng's own name of a tracepoint; system calls are switched on apart.
+/// LTTng's own name of a tracepoint; system calls are enabled separately.
 fn lttng_name(system: &str, name: &str) -> Option<String> {
     match system {
         "raw_syscalls" => None,

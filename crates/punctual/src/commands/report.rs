@@ -1,4 +1,4 @@
-//! `punctual report`: one HTML file about one bundle or several.
+//! `punctual report`: one HTML file about one or several bundles.
 
 use super::bundle::{open_checked, or_newest};
 use super::bundle_page::{Intervals, render};

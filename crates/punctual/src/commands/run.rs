@@ -108,7 +108,7 @@ fn run_lab(args: &Args) -> Ending {
 }
 
 impl Args {
-    /// What the command line sets of the measures in the file.
+    /// The values that the command line sets for the measures in the file.
     fn overrides(&self) -> Vec<Override> {
         let duration = self.duration.map(|of| ("duration".to_owned(), quoted(&of.to_string())));
         let set = self.set.iter().map(|(key, value)| (key.clone(), in_toml(value)));
@@ -119,7 +119,7 @@ impl Args {
 /// Why `--continue` is refused.
 const NOT_CONTINUED: &str = "--continue is for a run on this host";
 
-/// Runs an experiment on its target; `continued` is the bundle in which it goes on, if it is there.
+/// Runs an experiment on its target; `continued` is the bundle to continue, if it exists.
 pub fn run_experiment(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending {
     match asked.target()? {
         TargetPlan::Host => run_locally(args, asked, continued),
@@ -217,8 +217,7 @@ fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
     name_bundle(&finished.directory)
 }
 
-/// The last lines of a log: a line for each requirement, and the verdict. A terminal has them above
-/// all figures.
+/// Like [`close_log`], unless figures were requested as JSON.
 pub fn close(summary: &Summary, args: &Common) -> Result<(), Failure> {
     match args.json {
         true => Ok(()),
@@ -226,7 +225,8 @@ pub fn close(summary: &Summary, args: &Common) -> Result<(), Failure> {
     }
 }
 
-/// The same where figures were not asked for as JSON.
+/// Prints the last lines of a log: a line for each requirement, and the verdict. A terminal has
+/// them above all figures.
 pub fn close_log(summary: &Summary, quiet: bool) -> Result<(), Failure> {
     match quiet || output::terminal_size(std::io::stdout()).is_none() {
         true => output::print(&terminal::closing(summary, &show_options())),
@@ -252,7 +252,7 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Shows a bundle that came back from a target, as a run here is shown.
+/// Shows a bundle returned by a target like that of a run here.
 fn show_returned(args: &Common, directory: &Path, outputs: &mut Outputs) {
     let opened = Bundle::open(directory).map_err(Failure::failed);
     let Some(bundle) = outputs.add(opened) else { return };
@@ -272,7 +272,7 @@ fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), 
     name_bundle(&bundle.directory)
 }
 
-/// The files that were asked for beside the bundle.
+/// Writes the requested files beside the bundle.
 fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun, outputs: &mut Outputs) {
     let opened = Bundle::open(&finished.directory).map_err(Failure::failed);
     let Some(bundle) = outputs.add(opened) else { return };
@@ -286,8 +286,8 @@ fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun, outputs: &mu
     }
 }
 
-/// The last lines that systress prints, for who reads them: the last block of live figures, where
-/// each thread's statistics are, and how long it took.
+/// The last lines of systress, for programs that read them: the last block of live figures, the
+/// path of each thread's statistics, and the total time.
 fn systress_closing(threads: &[SystressThread], bundle: &Bundle) -> String {
     let rows: Vec<_> = threads.iter().map(|one| (one.file.index as usize, one.series)).collect();
     let load = bundle.phases.last().and_then(|phase| phase.meta.cpu_load.known());
@@ -305,7 +305,7 @@ fn systress_closing(threads: &[SystressThread], bundle: &Bundle) -> String {
     )
 }
 
-/// A thread of which systress would have left a file, in the current directory.
+/// A thread for which systress would have left a file, in the current directory.
 struct SystressThread<'a> {
     file: &'a SystressFile,
     series: &'a Series,

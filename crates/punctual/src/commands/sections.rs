@@ -1,4 +1,4 @@
-//! `punctual sections`: the longest sections of a kernel that are not preemptible.
+//! `punctual sections`: the longest non-preemptible sections of a kernel.
 
 use super::bundle::{open, show_options};
 use crate::exit::{self, Ending, Exit, Failure};
@@ -57,7 +57,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs it, and shows the sections.
+/// Runs the measurement, and shows the sections.
 pub fn run(args: Args) -> Ending {
     let required = sections::requirements(&args.require)?;
     let messages = output::messages(args.quiet || args.json);

@@ -30,7 +30,7 @@ pub struct Args {
     lines: bool,
 }
 
-/// Shows them one after the other.
+/// Shows the bundles one after the other.
 pub fn run(args: Args) -> Ending {
     let args = Args { bundles: or_newest(args.bundles)?, ..args };
     if args.published {
@@ -100,7 +100,7 @@ fn lines(paths: &[PathBuf]) -> Ending {
     Ok(Exit::Done)
 }
 
-/// What the recording of a bundle holds, where it has one.
+/// A summary of a bundle's recording, if it has one.
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
     let (tally, occupancy) = opened.counted();

@@ -92,7 +92,7 @@ pub fn run(args: Args) -> Ending {
     }
 }
 
-/// The system that a word of the command line names.
+/// The system named by a word of the command line.
 fn destination(word: &str) -> Result<Destination, Failure> {
     let word = format!("ssh:{}", word.strip_prefix("ssh:").unwrap_or(word));
     match punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {

@@ -1,4 +1,4 @@
-//! Runs of Parquet tables, made into bundles for commands that read bundles.
+//! Runs of Parquet tables, converted to bundles for commands that read bundles.
 
 use crate::exit::Failure;
 use punctual_bundle::Bundle;
@@ -6,29 +6,29 @@ use punctual_bundle::summary::VerdictWord;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Runs, and the directory in which their bundles lie.
+/// Runs, and the directory of their bundles.
 pub struct Stored {
     _place: TempDir,
-    /// In the order in which they were begun; at least one.
+    /// In starting order; at least one.
     pub runs: Vec<StoredRun>,
 }
 
 /// A run of the tables.
 pub struct StoredRun {
-    /// Its id.
+    /// The id of the run.
     pub id: String,
     /// The cell of its lab.
     pub cell: Option<String>,
-    /// Its seed, where there were several.
+    /// The seed, if there were several.
     pub seed: Option<u64>,
-    /// Its verdict.
+    /// The verdict of the run.
     pub verdict: Option<VerdictWord>,
-    /// What the tables have of it.
+    /// The data of the run in the tables.
     pub bundle: Bundle,
 }
 
 impl Stored {
-    /// The runs of a selection in words.
+    /// The runs of a selection given in words.
     #[cfg(feature = "parquet")]
     pub fn select(tables: &Path, words: &str) -> Result<Stored, Failure> {
         let selection = words.parse().map_err(|why: String| Failure::refused(why))?;

@@ -1,4 +1,4 @@
-//! `punctual trace`: kernel events and test points into a bundle.
+//! `punctual trace`: records kernel events and test points into a bundle.
 
 pub(super) mod ending;
 mod listing;
@@ -104,7 +104,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How often the progress line is updated and the command polled.
+/// Time between two updates of the progress line and polls of the command.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Records, runs the command and prints a summary.
@@ -148,8 +148,8 @@ pub fn run(args: Args) -> Ending {
     ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
 }
 
-/// Until the command, the time, the user or the recording itself ends it, or what is recorded no
-/// longer goes on.
+/// Waits until the command, the time, the user or the recording itself ends it, or the recorded
+/// process has ended.
 pub(super) fn wait(
     duration: Option<Nanos>,
     quiet: bool,
@@ -168,7 +168,7 @@ pub(super) fn wait(
                 return Outcome::Completed;
             }
         } else if recording.has_ended() || !goes_on() {
-            // Why is a finding of the recording.
+            // The reason is a finding of the recording.
             return Outcome::Completed;
         }
         let over = duration.is_some_and(|duration| clock::monotonic() - began >= duration);
@@ -179,7 +179,7 @@ pub(super) fn wait(
     }
 }
 
-/// What recording this costs; why that is not measured, where it is not.
+/// Measures the cost of this recording; else the reason why not.
 fn calibrate(
     args: &Args,
     wanted: &Wanted,
@@ -190,7 +190,7 @@ fn calibrate(
     else {
         return Fact::NotAsked;
     };
-    // Without a duration, a command or the user ends it, who knows when.
+    // Without a duration, a command or the user ends it at an unknown time.
     let time = Some(args.duration.unwrap_or(Nanos::ZERO));
     match punctual_plan::calibration::decide(args.calibration.asked(), time) {
         Fact::Known(()) => {}
@@ -218,8 +218,8 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
             "CPU {absent} is not online; online CPUs are {online}"
         )));
     }
-    // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole
-    // system they are many.
+    // Futex events identify the holder when the command waits for a mutex (docs/explain.md);
+    // system-wide there are too many.
     let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
     let mut events = recording::events(&args.events, &[&Group::USUAL, futex].concat())?;
     if !args.syscalls.is_empty() && !events.groups.contains(&Group::Syscall) {
@@ -262,7 +262,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     })
 }
 
-/// Buffers of a CPU.
+/// The range of buffer sizes per CPU.
 const BUFFERS: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 /// As in experiment files.
 const LEAST: ByteSize = ByteSize(punctual_plan::limits::MIN_RECORDING);

@@ -1,4 +1,4 @@
-//! `punctual trend`: what the runs that `--baseline` keeps show over time.
+//! `punctual trend`: the development of the runs kept by `--baseline`.
 
 use super::beside::check_report;
 use super::bundle::show_options;
@@ -37,7 +37,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Reads the records, and prints what they show.
+/// Reads the records, and prints the trend.
 pub fn run(args: Args) -> Ending {
     if !args.directory.is_dir() {
         return Err(Failure::refused(format!(

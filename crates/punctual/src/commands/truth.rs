@@ -52,7 +52,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What explanations in guests must reach.
+/// The minimum recall of explanations in guests.
 const RECALL: f64 = 0.97;
 const PRECISION: f64 = 0.97;
 const TIME_ERROR: f64 = 0.05;

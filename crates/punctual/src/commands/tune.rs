@@ -1,4 +1,4 @@
-//! `punctual tune`: which settings of this machine help.
+//! `punctual tune`: finds settings of this machine that help.
 
 mod apply;
 mod plan;
@@ -127,7 +127,7 @@ struct TuneArgs {
     quiet: bool,
 }
 
-/// Tunes, or reports or applies what was found.
+/// Tunes, or reports or applies the findings.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Some(Action::Report(args)) => report::run(args),
@@ -201,7 +201,7 @@ fn tune(args: TuneArgs) -> Ending {
 const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
 
-/// Shows what was found, or that the machine boots.
+/// Shows the findings, or that the machine reboots.
 fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
     match outcome {
         Outcome::Ended(ended) => show(*ended, place, json),
@@ -216,7 +216,7 @@ fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
     }
 }
 
-/// Shows what was found, and how it ended.
+/// Shows the findings, and how it ended.
 fn show(ended: Ended, place: &Path, json: bool) -> Ending {
     let Ended { document, broken } = ended;
     let mut outputs = print(&document, place, json, None);
@@ -241,7 +241,7 @@ fn print(document: &TuningDocument, place: &Path, json: bool, page: Option<&Path
     outputs
 }
 
-/// The exit code that it means.
+/// The exit code of a tuning.
 fn exit(document: &TuningDocument) -> Exit {
     match (document.ended, &document.required) {
         (TuningEnd::BlocksFailed, _) => Exit::NoEvidence,

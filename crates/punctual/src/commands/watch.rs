@@ -1,4 +1,4 @@
-//! `punctual watch`: a run that goes on elsewhere, by its bundle.
+//! `punctual watch`: shows a run of another process, by its bundle.
 
 use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit};
@@ -27,9 +27,9 @@ pub struct Args {
     once: bool,
 }
 
-/// Reading is work for a CPU that may be measured on.
+/// The shortest interval: reading loads a CPU that may be measured.
 const LEAST: Nanos = Nanos::from_millis(100);
-/// A run saves its figures about once a second. One that did not for so long has died, or a disk is
+/// A run saves its figures about once a second. One silent for this long has died, or a disk is
 /// slow.
 const SILENT: Duration = Duration::from_secs(10);
 
@@ -56,8 +56,8 @@ pub fn run(args: Args) -> Ending {
     }
 }
 
-/// Writes over what was drawn before, on a terminal: at most as many lines as it has. Elsewhere one
-/// state follows the other. Returns the number of lines.
+/// On a terminal, overwrites the earlier output: at most its number of lines. Elsewhere states
+/// follow one another. Returns the number of lines.
 fn draw(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| output::terminal_size(&stdout)).flatten();
@@ -72,16 +72,15 @@ fn draw(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
     Ok(lines.len())
 }
 
-/// What its files show of the run.
 fn state(bundle: &Bundle) -> RunState {
     if let Some(ending) = &bundle.manifest.ending {
         return RunState::Ended(ending.outcome.clone());
     }
-    // Of a run that was continued, the last part is written.
+    // The last part of a continued run is being written.
     let part = bundle.parts.last().unwrap_or(&bundle.directory);
     match last_saved(part) {
         Some(ago) if ago < SILENT => RunState::GoesOn(Nanos(ago.as_nanos() as i64)),
-        // Whoever writes it holds its lock.
+        // The writer holds its lock.
         _ if writer::lock(part).is_ok() => RunState::Killed,
         Some(ago) => {
             RunState::Silent(Some(Nanos(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX))))
@@ -90,7 +89,7 @@ fn state(bundle: &Bundle) -> RunState {
     }
 }
 
-/// How long ago figures were saved.
+/// The time since figures were saved.
 fn last_saved(directory: &Path) -> Option<Duration> {
     let phases = std::fs::read_dir(directory.join("phases")).ok()?.flatten();
     let files = phases.filter_map(|phase| std::fs::read_dir(phase.path()).ok()).flatten().flatten();

@@ -4,7 +4,7 @@ use crate::output;
 use punctual_report::format;
 use punctual_session::attach::watcher::{Attached, Watcher};
 
-/// The line; it is written over itself.
+/// The line, which overwrites itself.
 pub struct Line;
 
 impl Watcher<Attached> for Line {

@@ -1,4 +1,4 @@
-//! Lines on a pipe: one a series at each refresh.
+//! Lines on a pipe: one per series at each refresh.
 
 use punctual_report::format::{duration, plain};
 use punctual_report::terminal::{LiveFigures, live_header, live_line};
@@ -6,7 +6,7 @@ use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// A log file does not want more than a line a second and series.
+/// The minimum time between lines: a log file needs no more than one per second and series.
 const AT_MOST_EVERY: Duration = Duration::from_millis(990);
 
 /// Writes lines to standard error.
@@ -21,7 +21,7 @@ impl Lines {
     }
 }
 
-/// `[loaded] 3.0 s of 8.0 s  CPU 54.3 %  CPU#0 51.0 % …`
+/// The title: `[loaded] 3.0 s of 8.0 s  CPU 54.3 %  CPU#0 51.0 % …`
 fn title(snapshot: &Snapshot) -> String {
     let of = snapshot.planned.map_or(String::new(), |planned| format!(" of {}", duration(planned)));
     let mut text =
@@ -59,7 +59,7 @@ impl Watcher for Lines {
             };
             text += &(live_line(&figures, &series.meta.name) + "\n");
         }
-        // The run continues when nobody reads any more.
+        // The run continues after the reader closed the pipe.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -1,9 +1,8 @@
-//! The view on a terminal: drawn in place below the prompt, so that what was there before stays to
-//! be scrolled back to.
+//! The view on a terminal: drawn in place below the prompt; earlier output stays in the scrollback.
 //!
-//! Nothing is asked of the terminal: one that does not answer, as many serial consoles, is drawn on
-//! as well. No raw mode: Ctrl-C stays a signal. The cursor waits below the view and stays visible,
-//! so a run that is killed leaves the terminal usable.
+//! The terminal is never queried: one that does not answer, as many serial consoles, works as well.
+//! No raw mode: Ctrl-C stays a signal. The cursor waits below the view and stays visible, so a
+//! killed run leaves the terminal usable.
 
 mod attached;
 mod disturbed;
@@ -17,10 +16,10 @@ use punctual_session::attach::watcher::{self, Attached, Disturbed};
 use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};
 
-/// What a terminal is taken for that does not know its size (a serial console).
+/// The assumed size of a terminal that does not know it (a serial console).
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
-/// The view; the terminal is given back when it ends.
+/// The view; the terminal is restored when it ends.
 pub struct View {
     shown: Vec<String>,
     width: usize,
@@ -32,38 +31,38 @@ impl View {
         View { shown: Vec::new(), width: 0, colored: output::colored(&io::stderr()) }
     }
 
-    /// Makes room for the summary that follows.
+    /// Clears the view, for the summary that follows.
     fn clear(&mut self) {
         if !self.shown.is_empty() {
             self.show(Vec::new(), self.width);
         }
     }
 
-    /// Shows what is drawn for the terminal as it is now.
+    /// Draws the view for the terminal's current size.
     fn picture(&mut self, draw: impl FnOnce(Paper, usize) -> Vec<String>) {
         let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
-        // The cursor's line is not the view's.
+        // The cursor's line is not part of the view.
         self.show(draw(Paper { width, colored: self.colored }, height.saturating_sub(1)), width);
     }
 
     fn show(&mut self, lines: Vec<String>, width: usize) {
         let kept: &[String] = if width == self.width { &self.shown } else { &[] };
         let text = redrawn(self.shown.len(), kept, &lines);
-        // A terminal that went away (a closed window) does not end the measurement.
+        // A closed terminal (a closed window) does not end the measurement.
         let _ = io::stderr().lock().write_all(text.as_bytes());
         (self.shown, self.width) = (lines, width);
     }
 }
 
-/// What turns a picture of this height into these lines: only those are written that differ from
-/// what stands there, for slow lines. The cursor stands at the beginning of the line below the
-/// picture, before and after. Control sequences of ECMA-48: CUU, EL, ED.
+/// The text that updates a picture of this height to these lines: only changed lines are written,
+/// for slow serial lines. The cursor is at the beginning of the line below the picture, before and
+/// after. Control sequences of ECMA-48: CUU, EL, ED.
 fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
     // A count of 0 would mean 1.
     let mut text = if height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
     for (number, line) in lines.iter().enumerate() {
         if kept.get(number) != Some(line) {
-            // Erased first: at the right margin the cursor stands on the last character.
+            // Erased first: at the right margin the cursor is on the last character.
             text += &format!("\u{1b}[2K{line}\r");
         }
         text.push('\n');
@@ -119,7 +118,7 @@ impl Drop for View {
 mod tests {
     use super::*;
 
-    /// As much of a terminal as these control sequences need, without a right margin.
+    /// A terminal emulation for these control sequences, without a right margin.
     struct Screen {
         lines: Vec<String>,
         row: usize,
@@ -179,7 +178,7 @@ mod tests {
             assert_eq!(screen.row, lines.len() + 1);
             last = lines;
         }
-        // Lines that stay as they are cost nothing.
+        // Unchanged lines cost nothing.
         let before = screen.written;
         let same = ["stays".to_owned()];
         screen.write(&redrawn(0, &[], &same));

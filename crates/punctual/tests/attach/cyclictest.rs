@@ -1,8 +1,8 @@
-//! What cyclictest prints of each of its cycles with -v, and what punctual measured of the same.
+//! The output of cyclictest -v for each of its cycles, compared with punctual's measurements.
 
 use serde_json::Value;
 
-/// The latencies of its first thread in µs, sorted.
+/// The sorted latencies of its first thread in µs.
 pub fn latencies(printed: &str) -> Vec<i64> {
     let of_line = |line: &str| {
         let mut fields = line.split(':').map(str::trim);
@@ -16,7 +16,7 @@ pub fn latencies(printed: &str) -> Vec<i64> {
     all
 }
 
-/// How many it took. The thread that prints can be too late for some: they are overwritten.
+/// The number of cycles. The printing thread can be too late for some: they are overwritten.
 pub fn taken(printed: &str) -> u64 {
     let number = |line: &str| -> Option<u64> {
         let mut fields = line.split(':').map(str::trim);
@@ -26,8 +26,7 @@ pub fn taken(printed: &str) -> u64 {
     printed.lines().filter_map(number).max().map_or(0, |last| last + 1)
 }
 
-/// What the thread that measures has in a phase of the summary: the one that prints sleeps
-/// relatively.
+/// The measuring thread in a phase of the summary: the printing one sleeps relatively.
 pub fn measuring_thread(phase: &Value) -> &str {
     let is_absolute = |one: &&Value| one["parameters"]["cycle"] == "absolute";
     let measures = phase["measures"].as_array().unwrap();
@@ -35,7 +34,7 @@ pub fn measuring_thread(phase: &Value) -> &str {
     found.unwrap_or_else(|| panic!("{measures:#?}"))["name"].as_str().unwrap()
 }
 
-/// The wake-up latencies of that thread have the median that cyclictest itself measured.
+/// The wake-up latencies of that thread have the same median as cyclictest's own.
 #[track_caller]
 pub fn assert_same_median(ours: &Value, theirs: &[i64]) {
     let median = theirs[theirs.len() / 2] as f64;

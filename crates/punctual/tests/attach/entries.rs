@@ -1,8 +1,8 @@
-//! What `punctual attach --cpus` says of a CPU, in its JSON.
+//! The JSON of `punctual attach --cpus` about a CPU.
 
 use serde_json::Value;
 
-/// The CPU.
+/// The measure of the CPU.
 pub fn measure(summary: &Value) -> &Value {
     &summary["phases"][0]["measures"][0]
 }
@@ -20,7 +20,7 @@ pub fn cell<'v>(table: &'v Value, row: &'v Value, column: &str) -> &'v Value {
     &row[place.unwrap_or_else(|| panic!("no column {column}: {columns:#?}"))]
 }
 
-/// The first row of this kind that this thread caused at least so often, alone or within other
+/// The first row of this kind that this thread caused this often or more, alone or in other
 /// entries.
 #[track_caller]
 pub fn caused<'v>(summary: &'v Value, kind: &str, by: &str, least: f64) -> &'v Value {
@@ -36,7 +36,7 @@ pub fn caused<'v>(summary: &'v Value, kind: &str, by: &str, least: f64) -> &'v V
     found.unwrap_or_else(|| panic!("no {kind} by {by}: {table:#}"))
 }
 
-/// How often a task did something itself, such as a page fault.
+/// The count of a task's own entries, such as page faults.
 pub fn own_entries(summary: &Value, task: &str, what: &str) -> f64 {
     let table = table(summary, "own-entries");
     let rows = table["rows"].as_array().unwrap().iter();

@@ -1,16 +1,16 @@
-//! The lint on real programs: one that breaks no rule, and those whose evidence is read from the
-//! system. What each rule makes of cycles is tested in `analyze` (cycles/lint/tests.rs); what is
-//! recorded of a cycle's calls, on a simulated kernel (crates/record/tests/simulated).
+//! The lint on real programs: one that breaks no rule, and those with evidence from the system. The
+//! rules on cycles are tested in `analyze` (cycles/lint/tests.rs); the recording of a cycle's
+//! calls, on a simulated kernel (crates/record/tests/simulated).
 
 use super::{CYCLES, OWN, attached, compiled};
 use crate::common::{Place, text};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
-/// The kernel may disturb any program once; what a program does itself it does again.
+/// The kernel may disturb any program once; a program repeats its own faults.
 const ATTEMPTS: usize = 3;
 
-/// The programs have one CPU and one priority: two at once would disturb each other.
+/// The programs share one CPU and one priority: two at once would disturb each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The findings of the lint about the program's first thread.
@@ -25,15 +25,15 @@ fn findings(place: &Place, mode: &str, more: &[&str]) -> Vec<Value> {
     of_it.filter(|one| !is_of_the_machine(one)).cloned().collect()
 }
 
-/// Whether it is about tasks that are none of the program's: a neighbour of the highest priority
-/// may run for as long as the test does, and a kernel thread may end an fsync(2).
+/// Whether it is about tasks outside of the program: another task of the highest priority may run
+/// for the whole test, and a kernel thread may end an fsync(2).
 fn is_of_the_machine(finding: &Value) -> bool {
     let evidence = finding["evidence"].as_str().unwrap_or_default();
     let own = ["hog", "holder", "periodic"].iter().any(|name| evidence.contains(name));
     finding["id"] == "waits-for-lower-priority" || finding["id"] == "cpu-shared" && !own
 }
 
-/// Exactly these are found, each of as many cycles as stated, where it is about cycles.
+/// Asserts exactly these findings, with the stated number of cycles if about cycles.
 #[track_caller]
 fn finds(mode: &str, expected: &[&str]) -> Vec<Value> {
     let Some(place) = compiled() else { return Vec::new() };
@@ -49,7 +49,7 @@ fn finds(mode: &str, expected: &[&str]) -> Vec<Value> {
     panic!("{mode}: expected {expected:?}, found {found:#?}");
 }
 
-/// The first finding's message and evidence have these words.
+/// Asserts that the first finding's message and evidence contain these words.
 #[track_caller]
 fn says(found: &[Value], words: &[&str]) {
     let Some(first) = found.first() else { return };
@@ -62,7 +62,7 @@ fn says(found: &[Value], words: &[&str]) {
 #[test]
 fn a_clean_program_has_no_findings() {
     finds("rt:absolute", &[]);
-    // Its lock inherits priorities.
+    // The program's lock inherits priorities.
     finds("rt:lock-pi", &[]);
 }
 
@@ -86,7 +86,7 @@ fn time_sharing_and_slack_are_found() {
     assert_eq!(slack["evidence"], "timerslack_ns 50000, policy SCHED_OTHER");
 }
 
-/// Whether real-time threads may be throttled is the system's affair: `punctual check` answers.
+/// Throttling of real-time threads is a setting of the system: `punctual check` reports it.
 #[test]
 fn throttling_that_is_possible_is_found() {
     let Some(place) = compiled() else { return };

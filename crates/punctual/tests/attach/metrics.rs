@@ -1,4 +1,4 @@
-//! `--metrics`: what it writes is read by a strict reader, and agrees with the summary.
+//! `--metrics`: a strict parser accepts its output, which agrees with the summary.
 
 use super::openmetrics::{Samples, read};
 use super::{CYCLES, OWN, attached, compiled, figure, measure, series};
@@ -63,7 +63,7 @@ fn it_is_there_from_the_beginning_and_whole_at_the_end() {
     from_the_beginning("1000", false);
 }
 
-/// A later version comes after 15 s.
+/// A later version follows after 15 s.
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn it_is_always_whole() {
@@ -73,7 +73,7 @@ fn it_is_always_whole() {
 fn from_the_beginning(all: &str, renewed: bool) {
     let Some(place) = compiled() else { return };
     let file = place.path().join("loop.prom");
-    // A name of a program is any bytes.
+    // A program's name is any bytes.
     let name = "a \"b\\c";
     std::fs::rename(place.path().join("periodic"), place.path().join(name)).unwrap();
     let command = format!("{}/{name}", place.path().display());
@@ -104,7 +104,7 @@ fn from_the_beginning(all: &str, renewed: bool) {
     assert_eq!(left.count(), 0);
 }
 
-/// A tmpfs that is unmounted at the end.
+/// A tmpfs, unmounted on drop.
 struct Small(Place);
 
 impl Drop for Small {
@@ -137,7 +137,7 @@ fn what_cannot_be_written_is_a_finding() {
     if !mount.status().is_ok_and(|status| status.success()) {
         return println!("SKIPPED: lacks the right to mount a tmpfs");
     }
-    // Nothing has room any more.
+    // The file system is full now.
     let _ = std::fs::write(at.join("full"), [0; 16 << 10]);
     let full = finding("small/loop.prom");
     assert!(full["evidence"].as_str().unwrap().contains("No space"), "{full:#}");

@@ -1,4 +1,4 @@
-//! `attach` takes the options of a run: for weeks, with a recording, and after it was killed.
+//! `attach` supports the options of a run: for weeks, with a recording, and after a kill.
 
 use super::{OWN, compiled};
 use crate::common::{eventually, punctual, text};
@@ -31,7 +31,7 @@ fn it_goes_on_in_its_bundle_with_lines_and_a_recording() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let output = place.punctual(&arguments("300"));
-    // What was not measured meanwhile decides nothing here: nothing is required.
+    // The unmeasured time decides nothing here: there is no requirement.
     assert_eq!(output.status.code(), OWN, "{}", text(&output));
     let summary = place.summary();
     assert!(summary["gaps"][0]["length_ns"].as_i64() > Some(0), "{}", summary["gaps"]);

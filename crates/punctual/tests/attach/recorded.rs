@@ -1,5 +1,4 @@
-//! What is measured by programs in the kernel, and what is found in a recording of the same run,
-//! are the same cycles.
+//! BPF programs and a recording of the same run find the same cycles.
 
 use super::{CYCLES, OWN, compiled, measure, series, text};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use super::{OWN, attached, compiled, part, series};
 use crate::common::text;
 use punctual_testing::Steal;
 
-/// The unit in which the kernel shows it, in ns.
+/// The kernel's unit of it, in ns.
 const TICK: f64 = 1e7;
 
 #[test]
@@ -19,7 +19,7 @@ fn what_the_hypervisor_takes_is_a_part_of_its_own() {
     let cycles = series(&summary, response)["count"].as_f64().unwrap();
     let part = part(&summary, response, "steal") * cycles;
     assert!(part <= taken + TICK, "{part} ns of {taken}");
-    // Nine tenths of its time are within cycles; what is taken before and after them is in none.
+    // Nine tenths of its time are within cycles; steal before and after them is in none.
     let meanwhile = std::fs::read_to_string(place.path().join("stolen")).unwrap();
     let meanwhile = meanwhile.parse::<f64>().unwrap() * TICK;
     let kept = !summary["findings"].to_string().contains("steal-not-divided");

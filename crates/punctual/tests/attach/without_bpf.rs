@@ -1,11 +1,11 @@
-//! `punctual attach` by who may not use BPF: through tracefs.
+//! `punctual attach` without the right to use BPF: through tracefs.
 
 use super::{CYCLES, OWN, assert_kind, compiled, cyclictest, figure, measure, part, series};
 use crate::common::{Place, has_program, text};
 use serde_json::Value;
 use std::process::{Command, Output};
 
-/// Root without the rights that BPF needs; the kernel refuses its programs.
+/// Root without the capabilities for BPF; the kernel refuses its programs.
 fn attached(place: &Place, more: &[&str], command: &[&str]) -> Option<Output> {
     if !has_program("setpriv", "util-linux") {
         return None;
@@ -27,7 +27,7 @@ fn attached(place: &Place, more: &[&str], command: &[&str]) -> Option<Output> {
     Some(output)
 }
 
-/// The summary of the program in this mode, which says how it was measured.
+/// The summary of the program in this mode, including how it was measured.
 fn summary(place: &Place, mode: &str) -> Option<Value> {
     let output = attached(place, &[], &["./periodic", mode, CYCLES, "0"])?;
     assert_eq!(output.status.code(), OWN, "the command's own: {}", text(&output));
@@ -80,7 +80,7 @@ fn without_bpf_cyclictest_prints_the_same() {
     assert!(count + 10 >= theirs.len() as u64, "{count} cycles of {}", theirs.len());
 }
 
-/// Trace instances whose punctual has ended.
+/// Trace instances of ended punctual processes.
 fn left_behind() -> Vec<String> {
     let instances = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten();
     let names = instances.flatten().filter_map(|entry| entry.file_name().into_string().ok());

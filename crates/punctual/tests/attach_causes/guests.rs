@@ -1,5 +1,5 @@
-//! The same tests on other kernels: this program runs itself in guests, in virtual time, with what
-//! it compiled here.
+//! The same tests on other kernels: this program in guests, in virtual time, with programs compiled
+//! here.
 
 use crate::common::has_program;
 use punctual_lab::{Accel, GuestFile, Job};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where the guest has what was compiled here.
+/// The directory of the compiled programs in the guest.
 const THERE: &str = "/injector";
-/// A guest's instructions take 8 ns each: what is injected by repeating something is repeated less
-/// often there (attach_causes/inject.c).
+/// A guest's instructions take 8 ns each: its delays have fewer repetitions
+/// (attach_causes/inject.c).
 const FEWER: &str = "20";
 /// A disk whose requests take 1.2 ms each, control groups with quotas, and the tests.
 const SCRIPT: &str = "
@@ -22,7 +22,7 @@ echo 1 >$disk/power && while [ ! -e /dev/nullb1 ]; do usleep 1000; done
 export INJECT_DATA=/dev/nullb1
 echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 ";
-/// What the interpreter opens before its first line; the rest of what it needs is in its program.
+/// Files that the interpreter opens before its first line; the rest is determined by its program.
 const PYTHON: [&str; 5] = [
     "os.py",
     "encodings/__init__.py",
@@ -31,7 +31,7 @@ const PYTHON: [&str; 5] = [
     "encodings/latin_1.py",
 ];
 
-/// What was compiled: always in the same place, so that a guest that has booted goes on.
+/// The compiled programs: always in the same place, so that a saved boot can be resumed.
 fn compiled() -> Option<&'static Path> {
     static PLACE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let make = || {
@@ -69,7 +69,7 @@ fn causes_are_named_on(kernel: &str, backend: &str) {
     guest.modules = vec!["configfs".into(), "null_blk".into()];
     let of = |name: &str| GuestFile::copy(place.join(name), format!("{THERE}/{name}")).unwrap();
     guest.files = vec![of("inject.so"), of("executor")];
-    // For the libraries that they need.
+    // Programs, so that their libraries are copied.
     guest.programs = vec![program.clone(), place.join("executor")];
     if has_program("cyclictest", "rt-tests") {
         guest.programs.push("/usr/bin/cyclictest".into());

@@ -1,11 +1,9 @@
-//! Every command that a document shows runs in a test: here, if it only reads what the fixtures
-//! have; those of tutorials in `tests/tutorials.rs`; of all others the subcommand and each option
-//! in some suite.
+//! Every command in a document runs in a test: here, if it only reads the fixtures; those of
+//! tutorials in `tests/tutorials.rs`; of all others the subcommand and each option in some suite.
 
 // The program's own tests read its messages with it, too.
 #[expect(dead_code)]
 #[path = "../../src/cli/documents/scan.rs"]
-#[allow(dead_code)] // texts of the program are looked at beside its command line
 mod scan;
 
 use super::common::{punctual, text};
@@ -28,14 +26,14 @@ const READ: [&str; 10] = [
     "import",
     "convert",
 ];
-/// With these they need a guest, or tables of many runs.
+/// Options that need a guest, or tables of many runs.
 const NEED_MORE: [&str; 4] = ["--exact", "--tables", "parquet-tables", "--lines"];
-/// What no test runs, and why.
+/// Options that no test runs, with reasons.
 const LEFT_OUT: [(&str, &str); 2] = [
     ("--against", "a search of two kernels takes hours; how they are compared is tested"),
     ("--boot", "a boot takes 10 s of CPU; a command in a guest goes the same way"),
 ];
-/// Words for what a reader has, and what stands for them here.
+/// Placeholders in documents, and their values here.
 const MEANT: [(&str, &str); 11] = [
     ("request->reply", "sched_waking->sched_switch"),
     ("A->B", "sched_waking->sched_switch"),
@@ -47,7 +45,7 @@ const MEANT: [(&str, &str); 11] = [
     ("PATH", "out"),
     ("punctual-trace-*", "BUNDLE"),
     ("DIR", "imported"),
-    // The directory of a lab is shown in the same way.
+    // A lab's directory is shown in the same way.
     ("SEARCH", "lq"),
 ];
 
@@ -100,7 +98,7 @@ fn every_command_in_documents_runs_in_a_test() {
                 .stdin(Stdio::null())
                 .output()
                 .unwrap();
-            // What a document requires need not hold here.
+            // A document's requirement may fail here.
             let judges = ["--limit", "--fail"].iter().any(|option| line.contains(option));
             if !matches!((done.status.code(), judges), (Some(0), _) | (Some(3 | 4), true)) {
                 wrong.push(format!("{}: {line}: {}", shown.place, text(&done)));
@@ -111,7 +109,7 @@ fn every_command_in_documents_runs_in_a_test() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What documents call the reader's bundles and files.
+/// Creates the reader's bundles and files with the names from documents.
 fn stage(place: &Path, fixture: &str) {
     fs::create_dir(place).unwrap();
     let named = |name: &str| fixtures().into_iter().find(|path| path.ends_with(name)).unwrap();
@@ -119,7 +117,7 @@ fn stage(place: &Path, fixture: &str) {
         "BUNDLE", "late", "bundle", "A1", "A2", "A3", "A4", "A5", "B1", "B2", "B3", "B4", "B5",
         "BEFORE", "AFTER", "b1", "b2", "points", "looked",
     ] {
-        // What `punctual trace` left.
+        // Left by `punctual trace`.
         let is_recording = ["points", "looked"].contains(&name);
         let from = named(if is_recording { "recorded" } else { fixture });
         let copied = Command::new("cp").arg("-r").arg(from).arg(place.join(name)).status();
@@ -145,7 +143,7 @@ fn stage(place: &Path, fixture: &str) {
     }
 }
 
-/// The text of ftrace of a thread that sleeps until each next millisecond.
+/// The ftrace text of a thread that sleeps until each next millisecond.
 fn trace() -> String {
     let mut text =
         "# tracer: nop\n#\n# entries-in-buffer/entries-written: 900/900   #P:1\n#\n".to_owned();

@@ -1,10 +1,9 @@
-//! Too little of what every process has: open files, stack, size of files, and a full disk.
+//! Tight limits on common resources: open files, stack, size of files, and a full disk.
 
 use crate::common::{Place, is_root, text};
 use std::process::{Command, Output, Stdio};
 
-/// `punctual ARGUMENTS` under a limit: `-n 8`. All that it says comes through a pipe, as files are
-/// limited too.
+/// `punctual ARGUMENTS` under a limit: `-n 8`. Its output is a pipe, as files are limited too.
 fn limited(place: &Place, limit: &str, arguments: &str) -> Output {
     let line = format!("ulimit {limit} && exec \"$0\" {arguments}");
     let mut shell = Command::new("sh");
@@ -30,7 +29,7 @@ fn a_small_stack_is_enough() {
     assert_eq!(shown.stdout, super::ask("show", good).stdout);
 }
 
-/// A directory without a manifest is no bundle, and in the way of the next one.
+/// A directory without a manifest is not a bundle, and would block the next one.
 #[test]
 fn where_nothing_can_be_written_nothing_is_left() {
     let place = Place::with("");
@@ -48,7 +47,7 @@ fn where_nothing_can_be_written_nothing_is_left() {
     }
 }
 
-/// A file system of its own; unmounted when it goes.
+/// A separate file system; unmounted on drop.
 struct Small(Place);
 
 impl Drop for Small {

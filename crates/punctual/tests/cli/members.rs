@@ -1,5 +1,4 @@
-//! Bundles of which somebody replaced members by links, FIFOs and devices, under every command that
-//! opens bundles.
+//! Bundles with members replaced by links, FIFOs and devices, under every command that opens them.
 
 use super::fixtures;
 use crate::common::text;
@@ -8,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Commands that open bundles. Each is given the bundle as its last argument.
+/// Commands that open bundles, with the bundle as the last argument.
 const COMMANDS: [&str; 12] = [
     "show",
     "show --json",
@@ -26,7 +25,7 @@ const COMMANDS: [&str; 12] = [
 
 const SECRET: &str = "nobody's business";
 
-/// Runs a command that must end by itself. What hangs is ended after a time that no machine needs.
+/// Runs a command that must end by itself. A hanging one is killed after a generous timeout.
 fn ends(line: &str, bundle: &Path) -> Output {
     let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
     let words = line.split(' ').map(|word| if word == "GOOD" { good } else { word });
@@ -122,7 +121,7 @@ fn no_member_of_a_bundle_is_followed_or_waited_for() {
     }
 }
 
-/// The report would have gone to wherever the link leads.
+/// The report would have been written to the link's target.
 #[test]
 fn a_report_is_not_written_through_a_link() {
     let place = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Every command once, as root and as a plain user: it ends by itself, with the status that its
-//! documents have. `./x test` links the program as it ships, statically (.ci/rustc), and what such
-//! a program cannot do, as to load name services, ends it by a signal.
+//! Every command once, as root and as a plain user: it ends by itself, with its documented status.
+//! `./x test` links the released form of the program, statically (.ci/rustc); operations impossible
+//! in it, such as loading name services, end it by a signal.
 
 use super::COMMANDS;
 use crate::common::{Place, has_program, text};
@@ -11,7 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Another user, who has nothing and owns nothing.
+/// Another user without any rights or files.
 const NOBODY: u32 = 65_534;
 const EXPERIMENT: &str = "[[measure]]\nkind = 'timer'\ncpus = '0'\npolicy = 'other'\nperiod = \
                           '1ms'\nsamples = 20\n";
@@ -20,14 +20,14 @@ const SYSTRESS: &str = include_str!("../../../../examples/systress-demo.cfg");
 const CYCLICTEST: &str =
     include_str!("../../../bundle/src/import/testdata/rt-tests-2.6/break.json");
 
-/// What a command may end with: 2 of those that need BPF, where it is not available.
+/// Allowed exit codes: 2 for commands that need BPF, if it is not available.
 const DONE: &[i32] = &[0];
-/// Of a lab of which nothing was run yet.
+/// The exit code of a lab without any run yet.
 const FAILED: &[i32] = &[1];
 const REFUSED: &[i32] = &[2];
 const WITH_BPF: &[i32] = &[0, 2];
 
-/// A command line, and what it may end with for root and for a plain user.
+/// A command line, with the allowed exit codes for root and for a plain user.
 const LINES: &[(&str, &[i32], &[i32])] = &[
     ("demo --plan", DONE, DONE),
     ("new -", DONE, DONE),
@@ -65,7 +65,7 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("attach -q -o c --user no-such-user -- true", REFUSED, REFUSED),
     ("check", &[0, 3], &[0, 3]),
     ("isolate create 0 --dry-run", WITH_BPF, WITH_BPF),
-    // What was isolated before these tests stays so.
+    // CPUs isolated before these tests stay so.
     ("isolate undo --help", DONE, DONE),
     ("isolate status", DONE, WITH_BPF),
     ("isolate list", DONE, DONE),
@@ -82,7 +82,7 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
 /// A program with cycles.
 const LOOP: &str = "measure timer -q --cpus 0 --count 300 --set policy=other";
 
-/// A directory that any user may use, with the program and what the lines name.
+/// A world-accessible directory, with the program and the files of the lines.
 fn place() -> Place {
     let place = Place::with(EXPERIMENT);
     place.write("lab.toml", format!("{LAB}{EXPERIMENT}").as_bytes());
@@ -99,7 +99,7 @@ fn place() -> Place {
     place
 }
 
-/// As the user who runs the tests, or as another one.
+/// Runs as the user who runs the tests, or as another one.
 fn ran(place: &Place, line: &str, user: Option<u32>) -> Output {
     let line = line.replace("LOOP", LOOP);
     let mut command = Command::new(place.path().join("punctual"));
@@ -137,8 +137,8 @@ fn every_command_ends_by_itself_for_root_and_for_a_plain_user() {
     assert_eq!(missing, [""; 0]);
 }
 
-/// The entries of the C library to its name services, its locales and its character sets. What is
-/// below them is linked anyway, by fork(2) and by wide characters, and loads nothing in locale C.
+/// The C library's entry points to its name services, its locales and its character sets. Functions
+/// below them are linked anyway, by fork(2) and by wide characters, and load nothing in locale C.
 const ENTRIES: [&str; 13] = [
     "getpwnam",
     "getpwuid",

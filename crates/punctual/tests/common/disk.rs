@@ -1,10 +1,10 @@
-//! A disk of a test's own, which answers nobody for as long as the test likes.
+//! A disk for a test, which blocks all requests as long as requested.
 
 use super::{has_program, is_root, text};
 use std::path::Path;
 use std::process::Command;
 
-/// An ext4 file system in a file; thawed and taken away at the end, whatever happens.
+/// An ext4 file system in a file; thawed and removed at the end in any case.
 pub struct Disk(String);
 
 fn run(program: &str, arguments: &[&str]) -> bool {
@@ -19,7 +19,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 impl Disk {
-    /// In this directory; says what is lacking where there is none.
+    /// Creates the disk in this directory; prints the missing prerequisite if impossible.
     pub fn at(place: &Path) -> Option<Disk> {
         let test = "a file system that freezes";
         if !is_root(test)
@@ -40,15 +40,15 @@ impl Disk {
         println!("SKIPPED: {test} lacks loop devices and mounts");
         None
     }
-    /// Where it is mounted.
+    /// The disk's mount point.
     pub fn path(&self) -> &str {
         &self.0
     }
-    /// No write returns from now on.
+    /// Blocks all writes from now on.
     pub fn freeze(&self) {
         assert!(run("fsfreeze", &["-f", &self.0]));
     }
-    /// They do again.
+    /// Unblocks the writes.
     pub fn thaw(&self) {
         assert!(run("fsfreeze", &["-u", &self.0]));
     }

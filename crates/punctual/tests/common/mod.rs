@@ -1,4 +1,4 @@
-//! Running the real binary in a directory of its own.
+//! Runs the real binary in a separate directory.
 
 #![allow(dead_code)] // each test file uses its share
 
@@ -15,13 +15,13 @@ pub fn punctual() -> Command {
     Command::new(env!("CARGO_BIN_EXE_punctual"))
 }
 
-/// A directory of one's own with an experiment in it.
+/// A separate directory with an experiment in it.
 pub struct Place {
     directory: tempfile::TempDir,
 }
 
 impl Place {
-    /// With this text as `experiment.toml`.
+    /// Creates a place with this text as `experiment.toml`.
     pub fn with(experiment: &str) -> Place {
         let place = Place { directory: tempfile::tempdir().expect("a temporary directory") };
         place.write("experiment.toml", experiment.as_bytes());
@@ -36,7 +36,7 @@ impl Place {
     pub fn write(&self, name: &str, bytes: &[u8]) {
         std::fs::write(self.path().join(name), bytes).expect("a file in it");
     }
-    /// `punctual ARGS…` with this as the current directory.
+    /// Runs `punctual ARGS…` with this as the current directory.
     pub fn punctual(&self, arguments: &[&str]) -> Output {
         punctual()
             .args(arguments)
@@ -45,12 +45,12 @@ impl Place {
             .output()
             .expect("punctual starts")
     }
-    /// `punctual run --quiet` of the experiment into `bundle`.
+    /// Runs `punctual run --quiet` of the experiment into `bundle`.
     pub fn run(&self) -> Output {
         self.punctual(&["run", "--quiet", "experiment.toml", "--output", "bundle"])
     }
-    /// The same in the background, where SIGHUP ends it even if the tests themselves run under
-    /// `nohup`: what is ignored stays so through exec, and punctual keeps it ignored.
+    /// Starts `punctual run` in the background, with SIGHUP enabled even if the tests themselves
+    /// run under `nohup`: an ignored signal stays ignored through exec, and punctual keeps it so.
     pub fn start(&self) -> Child {
         let mut command = Command::new("env");
         command
@@ -64,7 +64,7 @@ impl Place {
             .spawn()
             .expect("punctual starts")
     }
-    /// `punctual show --json bundle`.
+    /// The output of `punctual show --json bundle`.
     pub fn summary(&self) -> serde_json::Value {
         let shown = self.punctual(&["show", "--json", "bundle"]);
         serde_json::from_slice(&shown.stdout)
@@ -72,7 +72,7 @@ impl Place {
     }
 }
 
-/// Everything that a command said, for messages and for looking into.
+/// The whole output of a command, for messages and checks.
 pub fn text(output: &Output) -> String {
     format!(
         "{}{}",
@@ -81,7 +81,7 @@ pub fn text(output: &Output) -> String {
     )
 }
 
-/// It was refused before anything started: exit code 2, no bundle, and the measure named once.
+/// Asserts a refusal before anything started: exit code 2, no bundle, and the measure named once.
 pub fn assert_refused(output: &Output, bundle: &Path) {
     let said = text(output);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -93,11 +93,10 @@ pub fn assert_refused(output: &Output, bundle: &Path) {
     );
 }
 
-/// Against hanging for ever, far beyond what a busy machine needs: a test that waits asks nothing
-/// of the clock.
+/// A timeout against hangs, far above the need of a busy machine: waiting tests measure no time.
 pub const HANG: Duration = Duration::from_secs(600);
 
-/// Waits until something is so; a bound against hanging, not a measurement.
+/// Waits until a condition holds; the timeout is against hangs, not a measurement.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + HANG;
     while !is_so() {
@@ -106,7 +105,7 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The processes whose command line holds this word.
+/// The processes with this word in their command line.
 pub fn processes_with(word: &str) -> Vec<i32> {
     let all = std::fs::read_dir("/proc").expect("/proc").flatten();
     let with_word = all.filter(|entry| {
@@ -116,7 +115,7 @@ pub fn processes_with(word: &str) -> Vec<i32> {
     with_word.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// All processes whose working directory is this one, whatever they call themselves.
+/// All processes with this working directory, under any name.
 pub fn processes_in(directory: &std::path::Path) -> Vec<i32> {
     let all = std::fs::read_dir("/proc").expect("/proc").flatten();
     let there = all.filter(|entry| {
@@ -125,7 +124,7 @@ pub fn processes_in(directory: &std::path::Path) -> Vec<i32> {
     there.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether this test runs as root; says what is lacking if not.
+/// Whether this test runs as root; prints the missing prerequisite if not.
 pub fn is_root(test: &str) -> bool {
     let root = std::fs::metadata("/proc/self")
         .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
@@ -135,7 +134,7 @@ pub fn is_root(test: &str) -> bool {
     root
 }
 
-/// A program on the PATH; says what is lacking if it is not there.
+/// Whether a program is on the PATH; prints the missing package if not.
 pub fn has_program(name: &str, package: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|dir| dir.join(name).exists());
@@ -154,8 +153,8 @@ pub fn kill(pid: u32, signal: &str) {
     assert!(killed.success(), "kill -{signal} {pid}");
 }
 
-/// The image and the modules of a Debian kernel as files, which anyone's could be: the bzImage of
-/// the package, not the ELF file that the lab takes out of it.
+/// The image and the modules of a Debian kernel as ordinary files: the bzImage of the package, not
+/// the ELF file that the lab extracts from it.
 pub fn kernel_files(name: &str) -> Option<(PathBuf, PathBuf)> {
     let kernel =
         punctual_testing::or_skip(punctual_lab::Kernel::by_name(name, punctual_lab::Arch::Amd64))?;
@@ -168,11 +167,11 @@ pub fn kernel_files(name: &str) -> Option<(PathBuf, PathBuf)> {
 }
 
 /// Does `work` while the program at `path`, a load that never ends, is replaced by another version
-/// of it 20 times a second: what is run twice, seconds apart, runs different programs.
+/// 20 times a second: two runs, seconds apart, get different programs.
 pub fn with_changing_load<T>(path: &Path, work: impl FnOnce() -> T) -> T {
     let replace = |size: u32| {
         let beside = path.with_extension("new");
-        // Always as long: whoever reads its length first and its bytes then finds both together.
+        // Constant length: a reader that gets the length before the bytes sees a consistent file.
         let text = format!(
             "#!/bin/sh\nwhile :; do dd if=/dev/zero of=/dev/null bs={size:07} count=1; done\n"
         );

@@ -21,9 +21,9 @@ impl Quota {
             }
             let quota = Quota(group);
             if quota.0.join(file).exists() && fs::write(quota.0.join(file), value).is_ok() {
-                // With RT_GROUP_SCHED a new group has no budget of real-time tasks.
+                // With RT_GROUP_SCHED a new group has no budget for real-time tasks.
                 let _ = fs::write(quota.0.join("cpu.rt_runtime_us"), "50000");
-                // Whatever else runs, the quota is used up.
+                // The quota is used up even beside other tasks.
                 let _ = fs::write(quota.0.join("cpu.shares"), "100000");
                 let _ = fs::write(quota.0.join("cpu.weight"), "10000");
                 return Some(quota);
@@ -41,7 +41,7 @@ impl Quota {
             .expect("a process goes into the group");
     }
 
-    /// How often it was throttled.
+    /// The number of times it was throttled.
     pub fn times(&self) -> u64 {
         let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap_or_default();
         let line = stat.lines().find_map(|line| line.strip_prefix("nr_throttled "));

@@ -1,4 +1,4 @@
-//! Causes that a test makes, and what explanations must say of the samples that they made late.
+//! Causes made by a test, and the required explanations of the samples that they delayed.
 
 #![allow(dead_code)] // each test file uses its share
 
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A CPU of one's own among the tests of this and of other processes that disturb CPUs on purpose.
-/// `None`: the test is skipped, as it said.
+/// A CPU reserved among the tests of this and of other processes that disturb CPUs on purpose.
+/// `None`: the test is skipped, with a message.
 pub struct Arena {
-    /// The CPU: never the first, where the system does its own work.
+    /// The CPU: never the first, on which the system does its own work.
     pub cpu: usize,
     pub place: Place,
     _turn: Lock,
@@ -34,7 +34,7 @@ pub fn arena(test: &str) -> Option<Arena> {
         println!("SKIPPED: {test} lacks a second CPU");
         return None;
     };
-    // The same lock as of tests that change the machine.
+    // The same lock as for tests that change the machine.
     let turns = Directory::at("/run/punctual-tests");
     let turn = (0..3000).find_map(|_| {
         let turn = turns.lock().expect("a lock under /run");
@@ -47,7 +47,7 @@ pub fn arena(test: &str) -> Option<Arena> {
 }
 
 impl Arena {
-    /// `punctual ARGS… --explain` into `bundle`; `None` where kernel events cannot be had.
+    /// `punctual ARGS… --explain` into `bundle`; `None` if kernel events are unavailable.
     pub fn measure(&self, test: &str, arguments: &[&str]) -> Option<Output> {
         let all = [arguments, &["--explain", "--quiet", "--output", "bundle"]].concat();
         let output = self.place.punctual(&all);
@@ -68,7 +68,7 @@ impl Arena {
     }
 }
 
-/// Whatever they are, parts add up and follow one another.
+/// In any case the parts are contiguous and add up to the latency.
 pub fn assert_adds_up(document: &Value) {
     for sample in document["samples"].as_array().unwrap() {
         let mut at = sample["at"].as_i64().unwrap();
@@ -81,8 +81,8 @@ pub fn assert_adds_up(document: &Value) {
     }
 }
 
-/// How many of these samples are attributed to what is right for at least nine tenths of what the
-/// hypervisor left, with less than a twentieth unknown.
+/// The number of these samples with the right cause for at least nine tenths of the time without
+/// steal, and less than a twentieth unknown.
 pub fn right<'s>(
     samples: &[&'s Value],
     is_right: impl Fn(&Value) -> bool,
@@ -105,8 +105,7 @@ pub fn right<'s>(
     (count, wrong)
 }
 
-/// At least nine tenths of the samples, and at least so many, are attributed to what made them
-/// late.
+/// Asserts that at least nine tenths of the samples, and at least this many, have the right cause.
 pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
     assert!(
         samples.len() >= at_least,
@@ -135,7 +134,7 @@ pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Valu
     );
 }
 
-/// A longer pause than this is one in which others ran; interrupts are shorter.
+/// A longer pause than this means that others ran; interrupts are shorter.
 const AWAY: Nanos = Nanos::from_micros(200);
 
 /// A thread of this test that disturbs a CPU.
@@ -145,8 +144,8 @@ pub struct Disturber {
 }
 
 impl Disturber {
-    /// Called `name`, on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: `busy`, then `idle`,
-    /// over and over.
+    /// Starts a thread `name` on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: `busy`, then
+    /// `idle`, repeatedly.
     pub fn start(
         name: &str,
         cpu: usize,
@@ -172,7 +171,7 @@ impl Disturber {
                 while last.0 < began.0 + busy.as_nanos() as i64 && !its_stop.load(Ordering::Relaxed)
                 {
                     let now = clock::monotonic();
-                    // Meanwhile it did not have the CPU itself.
+                    // The disturber did not have the CPU itself meanwhile.
                     if now - last > AWAY {
                         bursts.push((from, last));
                         from = now;
@@ -190,7 +189,7 @@ impl Disturber {
         Disturber { stop, thread: Some(thread) }
     }
 
-    /// Ends it; when it was busy.
+    /// Ends the injector; returns its busy times.
     pub fn stop(mut self) -> Vec<(MonotonicNs, MonotonicNs)> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
@@ -203,7 +202,7 @@ impl Drop for Disturber {
     }
 }
 
-/// The samples of which at least nine tenths fell into these stretches.
+/// The samples with at least nine tenths of their time in these segments.
 pub fn within<'d>(document: &'d Value, stretches: &[(MonotonicNs, MonotonicNs)]) -> Vec<&'d Value> {
     let samples = document["samples"].as_array().unwrap().iter();
     let falls = |sample: &&Value| {

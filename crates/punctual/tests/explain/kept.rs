@@ -1,4 +1,4 @@
-//! Which windows are kept, and what becomes of them.
+//! The selection of kept windows, and their storage.
 
 use crate::common::{Place, eventually, is_root, kill, punctual, text};
 use crate::injected::{Disturber, arena};
@@ -40,7 +40,7 @@ fn a_spike_ends_the_run_and_is_there_to_be_explained() {
     assert!(spike["latency_ns"].as_i64().unwrap() > 5_000_000, "{document}");
     let worst = arena.place.summary()["phases"][0]["series"][0]["max"].as_i64();
     assert_eq!(spike["latency_ns"].as_i64(), worst, "the one that ended it is the worst");
-    // The same for a person, and for Perfetto.
+    // The same for users, and for Perfetto.
     let report =
         arena.place.punctual(&["explain", "bundle", "--worst", "1", "--perfetto", "trace.pftrace"]);
     assert_eq!(report.status.code(), Some(0), "{}", text(&report));
@@ -74,7 +74,7 @@ fn every_kind_of_measure_is_explained() {
         assert!(kept > 0 && kept <= 3 * counts.len() as u64, "{kind}: {counts:?}");
         assert_eq!(samples.iter().filter(of).count() as u64, kept, "{kind}");
     }
-    // What is kept are the worst samples that the statistics hold.
+    // The kept windows are those of the worst samples in the statistics.
     let summary = arena.place.summary();
     for shown in summary["phases"][0]["series"].as_array().unwrap() {
         let of = |one: &&Value| one["series"] == shown["name"];
@@ -127,7 +127,7 @@ fn what_was_kept_survives_the_death_of_the_run() {
     let report = place.punctual(&["explain", "bundle", "--json"]);
     assert_eq!(report.status.code(), Some(0), "{}", text(&report));
     let document: Value = serde_json::from_slice(&report.stdout).unwrap();
-    // One may have been about to take another's place.
+    // One may have been about to replace another.
     assert!((20..=25).contains(&document["samples"].as_array().unwrap().len()), "{document}");
     assert!(document["findings"].to_string().contains("windows-cut-off"));
     let named =

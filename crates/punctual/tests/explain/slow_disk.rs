@@ -1,11 +1,11 @@
-//! A disk that answers nobody for longer than rings hold samples costs none of them.
+//! A disk blocked for longer than rings hold samples loses none of them.
 
 use crate::common::disk::Disk;
 use crate::common::{Place, punctual, text};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A ring holds two seconds, and this is how long no write returns.
+/// The time without completed writes; a ring holds two seconds.
 const FROZEN: Duration = Duration::from_secs(5);
 
 #[test]

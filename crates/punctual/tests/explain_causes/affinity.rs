@@ -1,4 +1,4 @@
-//! Two measured threads on one CPU: the one waits for the other.
+//! Two measured threads on one CPU: one waits for the other.
 
 use super::case::{Case, judge};
 use crate::injected::arena;
@@ -42,7 +42,7 @@ fn is_named(case: &Case) {
     judge(case, &late, 10, |part| part["cause"] == "runqueue" && part["tid"].as_u64() == working);
 }
 
-/// What the bundle says of the one series of a measure.
+/// The bundle's description of the one series of a measure.
 fn meta(place: &crate::common::Place, measure: &str) -> Value {
     let files = std::fs::read_dir(place.bundle().join("phases/000"))
         .unwrap()

@@ -1,5 +1,5 @@
-//! A cause that a test made, with the truth beside the bundle: recorded once on a real kernel
-//! (fixtures/causes, where they are judged exactly), or measured here and now (`./x test --all`).
+//! A cause made by a test, with the truth beside the bundle: recorded once on a real kernel
+//! (fixtures/causes, compared exactly), or measured now (`./x test --all`).
 
 use crate::common::{Place, punctual, text};
 use crate::injected::{assert_adds_up, assert_right};
@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a live test leaves what it measured, as fixtures: `fixtures/causes/record` sets it.
+/// The directory in which a live test stores its measurement as fixtures: `fixtures/causes/record`
+/// sets it.
 const RECORD: &str = "PUNCTUAL_RECORD_CAUSES";
 
-/// A bundle and what is known of it.
+/// A bundle and its known facts.
 pub struct Case {
     bundle: PathBuf,
     truth: Value,
-    /// Its name, where it is a fixture.
+    /// The name of the case, if it is a fixture.
     recorded: Option<&'static str>,
-    /// What was measured now is removed with the case.
+    /// A live measurement is removed with the case.
     _place: Option<Place>,
 }
 
@@ -32,7 +33,7 @@ impl Case {
         Case { bundle: at.join("bundle"), truth, recorded: Some(name), _place: None }
     }
 
-    /// What was measured in this place just now; kept as the fixture of this name where asked for.
+    /// A measurement just made in this place; stored as the fixture of this name if requested.
     pub fn measured(name: &str, place: Place, truth: Value) -> Case {
         if let Some(fixtures) = std::env::var_os(RECORD) {
             keep(&place.bundle(), &Path::new(&fixtures).join(name), &truth);
@@ -40,7 +41,7 @@ impl Case {
         Case { bundle: place.bundle(), truth, recorded: None, _place: Some(place) }
     }
 
-    /// `punctual WORDS… BUNDLE --json`, which must answer.
+    /// `punctual WORDS… BUNDLE --json`, which must succeed.
     pub fn json(&self, command: &str, arguments: &[&str]) -> Value {
         let report = self.run(command, &[&["--json"], arguments].concat());
         serde_json::from_slice(&report.stdout)
@@ -61,7 +62,7 @@ impl Case {
         document
     }
 
-    /// When what the test made went on.
+    /// The segments of time in which the cause was active.
     pub fn stretches(&self) -> Vec<(MonotonicNs, MonotonicNs)> {
         let all = self.truth["stretches"].as_array().expect("stretches").iter();
         let end = |of: &Value, at: usize| MonotonicNs(of[at].as_i64().expect("ns"));
@@ -74,14 +75,14 @@ impl Case {
     }
 }
 
-/// The truth of a case in which something went on in these stretches.
+/// The truth of a case with the cause active in these segments.
 pub fn stretches(all: &[(MonotonicNs, MonotonicNs)]) -> Value {
     let all: Vec<[i64; 2]> = all.iter().map(|(from, to)| [from.0, to.0]).collect();
     json!({ "stretches": all })
 }
 
-/// Each of these samples as a line, with the time that each cause took of it: what a recorded case
-/// must come out as, to the nanosecond.
+/// A line for each of these samples, with the time of each cause: a recorded case must match it to
+/// the nanosecond.
 fn lines(samples: &[&Value]) -> String {
     let line = |sample: &&Value| {
         let mut parts: Vec<(String, i64)> = Vec::new();
@@ -101,10 +102,10 @@ fn lines(samples: &[&Value]) -> String {
     samples.iter().map(line).collect()
 }
 
-/// Windows of a series that a fixture keeps, its longest samples.
+/// The maximum number of windows of a series in a fixture, for its longest samples.
 const WINDOWS: usize = 14;
 
-/// Copies what a reader needs; nothing of the machine that recorded it.
+/// Copies the files that a reader needs, without data of the recording machine.
 fn keep(bundle: &Path, to: &Path, truth: &Value) {
     let _ = fs::remove_dir_all(to);
     copy(bundle, &to.join("bundle"));
@@ -122,7 +123,7 @@ fn keep(bundle: &Path, to: &Path, truth: &Value) {
     fs::write(to.join("truth.json"), format!("{truth:#}\n")).expect("the truth");
 }
 
-/// Beginnings of names that a fixture keeps: the kernel's threads, ours, and those of the tests.
+/// Prefixes of names that a fixture keeps: the kernel's threads, ours, and those of the tests.
 const KEPT: [&str; 18] = [
     "kworker",
     "ksoftirqd",
@@ -144,7 +145,7 @@ const KEPT: [&str; 18] = [
     "storage::",
 ];
 
-/// Other programs of the machine that recorded it are called `task`.
+/// Renames other programs of the recording machine to `task`.
 fn rename_others(path: &Path) {
     let Ok(text) = fs::read(path) else { return };
     let mut document: Value = serde_json::from_slice(&text).expect("JSON");
@@ -170,8 +171,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Nine tenths of the samples, and at least so many, are attributed to what is right; a recorded
-/// case comes out as it did before, to the nanosecond.
+/// Checks that nine tenths of the samples, and at least this many, have the right cause; a recorded
+/// case matches the former result to the nanosecond.
 pub fn judge(case: &Case, samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
     assert_right(samples, at_least, is_right);
     if let Some(name) = case.recorded {

@@ -1,7 +1,6 @@
-//! Memory that nobody locked: each first touch of a page is a page fault.
+//! Unlocked memory: each first touch of a page is a page fault.
 //!
-//! The program is this very file: started again by its own test, with a variable that tells it what
-//! it is.
+//! The program is this file: its own test starts it again, with a variable that selects the role.
 
 use super::case::{Case, judge};
 use crate::common::{Place, is_root, punctual, text};
@@ -13,10 +12,10 @@ use std::time::Duration;
 
 const NAME: &str = "faults";
 const ROLE: &str = "PUNCTUAL_TEST_TOUCHES";
-/// Touched in one go.
+/// The size touched in one go.
 const SIZE: usize = 512 << 10;
 
-/// Not a test but the program, when it is asked to be it.
+/// Not a test but the program, if requested.
 #[test]
 fn the_program_that_touches_memory() {
     if std::env::var_os(ROLE).is_none() {
@@ -76,7 +75,7 @@ fn first_touches_are_page_faults_here() {
 fn are_page_faults(case: &Case) {
     let document = case.json("explain", &["--pair", "touch", "--worst", "40"]);
     let all = document["samples"].as_array().unwrap().iter();
-    // What others took of the CPU is theirs: it is not what this test made.
+    // CPU time taken by others is not made by this test.
     let own = |sample: &&Value| {
         let foreign = ["preempted", "runqueue", "steal", "throttled"];
         let parts = sample["parts"].as_array().unwrap().iter();

@@ -1,5 +1,5 @@
-//! First touches of memory from the heap: what takes their time happens in the process that
-//! allocates, not in punctual's own thread.
+//! First touches of memory from the heap: their time is spent in the allocating process, not in
+//! punctual's own thread.
 
 use super::case::{Case, judge};
 use crate::injected::arena;
@@ -47,8 +47,7 @@ fn are_its_own(case: &Case) {
     let touches: Vec<&Value> = touches
         .filter(|sample| sample["series"].as_str().is_some_and(|series| series.contains("touch")))
         .collect();
-    // Each round is a process of its own; one that lived too shortly for its name to be seen has
-    // its number alone.
+    // Each round is a separate process; one that ended before its name was seen has only a number.
     let task = |sample: &&&Value| sample["task"].as_str().unwrap_or_default().to_owned();
     let named: Vec<String> = touches
         .iter()
@@ -60,8 +59,8 @@ fn are_its_own(case: &Case) {
         "{named:?}"
     );
     assert!(named.len() * 3 >= touches.len() * 2, "{} of {} are named", named.len(), touches.len());
-    // Interrupts come in between, and after processes that ended the softirq that frees what they
-    // had; both are shown as what they are.
+    // Interrupts come in between, and after ended processes the softirq that frees their memory;
+    // both are reported as such.
     let served = |part: &Value| ["irq", "softirq"].iter().any(|word| part["cause"] == *word);
     judge(case, &touches, 10, |part| part["cause"] == "page-fault" || served(part));
     let parts = || touches.iter().flat_map(|sample| sample["parts"].as_array().unwrap());

@@ -1,4 +1,4 @@
-//! A task of higher priority that takes the CPU of a measured thread now and then.
+//! A task of higher priority that sometimes takes the CPU of a measured thread.
 
 use super::case::{Case, judge, stretches};
 use crate::common::text;
@@ -34,7 +34,7 @@ fn is_named(case: &Case) {
     let document = case.explained(&["--min-latency", "300us"]);
     let late = within(&document, &case.stretches());
     judge(case, &late, 10, |part| part["cause"] == "preempted" && part["who"] == "rude-hog");
-    // The worst of them may be one that the host made, with no part of the hog's.
+    // The worst of them may be due to the host, without any part of the hog.
     let parts = late.iter().flat_map(|sample| sample["parts"].as_array().unwrap());
     let of_hog: Vec<_> =
         parts.filter(|part| part["cause"] == "preempted" && part["who"] == "rude-hog").collect();
@@ -42,7 +42,7 @@ fn is_named(case: &Case) {
     tail_names_the_hog(case);
 }
 
-/// Of the same bundle: `punctual tail` names what made the tail.
+/// `punctual tail` on the same bundle identifies the cause of the tail.
 fn tail_names_the_hog(case: &Case) {
     let document = case.json("tail", &[]);
     let causes = document["series"][0]["causes"].as_array().unwrap();

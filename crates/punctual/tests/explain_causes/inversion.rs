@@ -19,15 +19,15 @@ fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named_here() {
 
 fn is_named(case: &Case) {
     let (document, bursts) = (case.explained(&["--series", "mutex/1"]), case.stretches());
-    // Waits in which the hog ran for long: that much of them is an inversion, and the rest the
+    // Waits in which the hog ran for long: that part of them is an inversion, and the rest the
     // holder's own time.
     let late: Vec<&Value> = samples_of(&document)
         .iter()
         .filter(|sample| overlap(sample, &bursts) >= 2_000_000)
         .collect();
     assert!(!samples_of(&document).is_empty(), "{document}");
-    // A wait may hold many terms, each with a wake-up of its own, and the test's machine may be
-    // stopped meanwhile: that is as true.
+    // A wait may include many holders, each with its own wake-up, and the test's machine may be
+    // stopped meanwhile: these causes are true as well.
     const BESIDE: [&str; 4] = ["lock", "wakeup", "non-preemptible", "steal"];
     judge(case, &late, 8, |part| {
         part["cause"] == "priority-inversion" && part["who"] == "mid-hog"
@@ -68,7 +68,7 @@ fn is_lent(case: &Case) {
     let document = case.explained(&["--series", "mutex/1"]);
     let samples = document["samples"].as_array().unwrap();
     assert!(samples.len() >= 10, "{} waits were kept", samples.len());
-    // Until the waiter has lent its priority the hog may run; then no more.
+    // The hog may run until the waiter has lent its priority; then no more.
     let whole: i64 = samples.iter().map(|sample| sample["latency_ns"].as_i64().unwrap()).sum();
     let sum: i64 = samples.iter().map(inverted).sum();
     assert!(sum * 10 < whole, "{sum} of {whole} ns");
@@ -78,7 +78,7 @@ fn samples_of(document: &Value) -> &Vec<Value> {
     document["samples"].as_array().unwrap()
 }
 
-/// The time of a sample that is blamed on the hog.
+/// The time of a sample that is attributed to the hog.
 fn inverted(sample: &Value) -> i64 {
     let parts = sample["parts"].as_array().unwrap().iter();
     let hog =
@@ -92,8 +92,8 @@ fn overlap(sample: &Value, bursts: &[(MonotonicNs, MonotonicNs)]) -> i64 {
     bursts.iter().map(|(from, to)| (to.0.min(at + latency) - from.0.max(at)).max(0)).sum()
 }
 
-/// A thread of higher priority on one CPU and one of lower priority on another want the same lock;
-/// between them in rank a hog takes the CPU of the latter now and then.
+/// A thread of higher priority on one CPU and one of lower priority on another use the same lock; a
+/// hog with a priority in between sometimes takes the CPU of the latter.
 fn contended(name: &'static str, lock: &str) -> Option<Case> {
     let arena = arena(name)?;
     let (low, high) = (arena.cpu - 1, arena.cpu);

@@ -1,4 +1,4 @@
-//! A long section of the kernel that cannot be preempted: one call that wakes hundreds of threads.
+//! A long non-preemptible section of the kernel: one call that wakes hundreds of threads.
 
 use super::case::{Case, judge, stretches};
 use crate::injected::{arena, within};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const WAITERS: usize = 600;
 
-/// What they wait for: a number that grows, and its end.
+/// The gate that they wait for: a growing number, and its end.
 #[derive(Default)]
 struct Gate {
     turn: Mutex<u64>,

@@ -1,5 +1,4 @@
-//! A task that forces its data to a disk, on a journalled file system where another one does the
-//! same.
+//! A task that forces data to a disk, on a journalled file system where another does the same.
 
 use super::case::{Case, judge};
 use crate::common::has_program;
@@ -91,8 +90,8 @@ fn waits_for_a_disk_are_those_of_the_disk_here() {
 fn are_the_disks(case: &Case) {
     let document = case.explained(&["--series", "storage/force"]);
     let late: Vec<&Value> = document["samples"].as_array().unwrap().iter().collect();
-    // The device itself, or who finishes writes for it: the journal's thread, and workers of the
-    // file system and of the loop device, which have no other work that this thread could wait
+    // The device itself, or tasks that finish writes for it: the journal's thread, and workers of
+    // the file system and of the loop device, which have no other work that this thread could wait
     // for.
     let carries_it = |who: &str| who.starts_with("jbd2/") || who.starts_with("kworker/");
     judge(case, &late, 10, |part| {

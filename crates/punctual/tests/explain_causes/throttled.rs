@@ -1,5 +1,4 @@
-//! Real-time tasks that use up their budget: the kernel lets others run for a while, and who is
-//! real-time waits.
+//! Real-time tasks that use up their budget wait, while the kernel lets others run.
 
 use super::case::{Case, judge, stretches};
 use crate::injected::{Disturber, arena, within};
@@ -41,7 +40,7 @@ fn throttling_of_real_time_tasks_is_named_here() {
     measure().iter().for_each(is_named);
 }
 
-/// The budget leaves others 50 ms of each second: in one stretch on kernels that throttle, in
+/// The budget leaves others 50 ms of each second: in one segment on kernels that throttle, in
 /// several with the fair server.
 fn is_named(case: &Case) {
     let document = case.explained(&["--min-latency", "5ms"]);

@@ -1,5 +1,5 @@
-//! An isolated CPU of a guest that is disturbed in every known way at once (attach/disturb.c), and
-//! what `punctual attach --cpus` says of it.
+//! An isolated CPU of a guest with every known disturbance at once (attach/disturb.c), and the
+//! report of `punctual attach --cpus`.
 
 #[path = "../attach/entries.rs"]
 mod entries;
@@ -15,17 +15,17 @@ use std::process::Command;
 /// CPU 1 is disturbed from CPU 0, and CPU 3 unplugged.
 pub const SCRIPT: &str = include_str!("disturbed.sh");
 
-/// Most come every 20 ms, of a CPU that takes turns with three others.
+/// Most occur every 20 ms, from a CPU shared with three others.
 const LEAST: f64 = 3.0;
 
-/// Compiled here; nothing where that cannot be done.
+/// The program, compiled here; `None` if impossible.
 pub fn program() -> Option<PathBuf> {
     if !has_program("cc", "gcc") {
         return None;
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attach/disturb.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disturb");
-    // Two boots may want it at once.
+    // Two boots may need it at once.
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let mut cc = Command::new("cc");
@@ -36,7 +36,7 @@ pub fn program() -> Option<PathBuf> {
     Some(program)
 }
 
-/// What was measured, where there is a guest and the program.
+/// The measurement, if there is a guest and the program.
 pub fn summary(result: Option<&GuestResult>) -> Option<Value> {
     let result = result?;
     if !result.results.contains_key("disturbed") {
@@ -54,7 +54,7 @@ fn assert_caused(summary: &Value, kind: &str, what: &str, by: &str, function: &s
     assert!(stack.contains(function), "{function} is not in {stack}");
 }
 
-/// What every kernel shows.
+/// The originators that every kernel shows.
 pub fn assert_named(summary: &Value) {
     assert_caused(summary, "tick", "tick, kept by SCHED", "the CPU itself", "");
     assert_caused(summary, "timer", "timer timerfd_tmrproc", "timer-x", "timerfd_");
@@ -64,7 +64,7 @@ pub fn assert_named(summary: &Value) {
     assert_caused(summary, "task", "task fifo-x", "waker-x", "eventfd_write");
     let stopper = "stopper thread migration/1";
     assert_caused(summary, "stop-machine", stopper, "mover-x", "sched_setaffinity");
-    // Hotplug, in whose name the kernel may let a worker do it.
+    // Hotplug, for which the kernel may use a worker.
     let entries = table(summary, "entries");
     let stack = |row: &Value| cell(entries, row, "stack").as_str().unwrap_or_default().to_owned();
     let mut stacks = entries["rows"].as_array().unwrap().iter().map(stack);
@@ -77,7 +77,7 @@ pub fn assert_named(summary: &Value) {
     }
 }
 
-/// Who sends an IPI, and the function that it calls.
+/// The sender of an IPI, and the function that it calls.
 pub fn assert_callers_named(summary: &Value) {
     let call = "call ipi_mb";
     assert_caused(summary, "function-call", call, "barrier-x", "membarrier");
@@ -85,7 +85,8 @@ pub fn assert_callers_named(summary: &Value) {
     assert!(hidden(summary).is_empty(), "{summary:#}");
 }
 
-/// The same entries, of nobody; and the findings that say why.
+/// The entries of [`assert_callers_named`] without an originator, and the findings that give the
+/// reason.
 pub fn assert_callers_unknown(summary: &Value) {
     assert_caused(summary, "function-call", "function call IPI", "unknown", "");
     assert_caused(summary, "tlb-shootdown", "TLB shootdown", "unknown", "");

@@ -1,4 +1,4 @@
-//! What a summary of `punctual measure irq` must hold, wherever it was measured.
+//! Required contents of a `punctual measure irq` summary, wherever it was measured.
 
 #![allow(dead_code)] // each test file uses its share
 
@@ -23,13 +23,13 @@ pub fn figure(summary: &Value, name: &str) -> f64 {
         .map_or(0.0, |figure| figure["value"].as_f64().unwrap())
 }
 
-/// Every hop is there, the hops together are the whole, and every count agrees.
+/// Every hop exists, the hops add up to the whole, and every count agrees.
 pub fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
     whole_and_counted_but(summary, hops, count, 0);
 }
 
-/// The same where up to `hidden` interrupts may be in one count alone, because the machine keeps
-/// them from BPF programs (`punctual_testing::HiddenSamples`).
+/// Like [`whole_and_counted`], with up to `hidden` interrupts in one count alone, because the
+/// machine hides them from BPF programs (`punctual_testing::HiddenSamples`).
 pub fn whole_and_counted_but(summary: &Value, hops: &[&str], count: u64, hidden: usize) {
     assert_eq!(series(summary, "/whole")["count"].as_u64(), Some(count), "{summary}");
     let unresolved =
@@ -57,8 +57,8 @@ pub fn whole_and_counted_but(summary: &Value, hops: &[&str], count: u64, hidden:
     for validation in validations {
         match validation["counted"].get("known") {
             Some(counted) => {
-                // Seen where other tests switch the same tracepoints on and off meanwhile: some
-                // entries reach one count alone, and the result says so.
+                // Seen while other tests enable and disable the same tracepoints: some entries
+                // reach one count alone, and the result reports it.
                 let (claimed, counted) =
                     (validation["claimed"].as_f64().unwrap(), counted.as_f64().unwrap());
                 let near = (claimed - counted).abs() <= claimed / 10.0 + hidden as f64;

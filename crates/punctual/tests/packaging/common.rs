@@ -1,4 +1,4 @@
-//! What the tests of packages share: each suite uses a part.
+//! Common parts of the package tests: each suite uses some.
 
 #![allow(dead_code)]
 
@@ -14,7 +14,7 @@ pub fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_punctual"))
 }
 
-/// What a command that must succeed prints.
+/// The output of a command that must succeed.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (stdout, stderr) =
@@ -23,7 +23,7 @@ pub fn run(command: &mut Command) -> String {
     stdout.into_owned()
 }
 
-/// Whether a test has to be skipped: it prints which tools it lacks.
+/// Whether to skip a test: prints the missing tools.
 pub fn lacks(test: &str, tools: &[&str]) -> bool {
     let is_there = |tool: &&&str| {
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -36,8 +36,8 @@ pub fn lacks(test: &str, tools: &[&str]) -> bool {
     !missing.is_empty()
 }
 
-/// A Python that has these modules: the first one, or Debian's, for which its packages are. `None`
-/// where neither has; prints what a test lacks.
+/// A Python with these modules: the first one, or Debian's, which its packages are for. `None` if
+/// neither has them; prints the missing ones.
 pub fn python_with(test: &str, modules: &[&str]) -> Option<&'static str> {
     let script = format!("import {}", modules.join(", "));
     let has_all = |python: &&str| {

@@ -1,5 +1,5 @@
-//! The Debian packages: equal bytes of two builds, no complaint of lintian, installed in a root of
-//! their own, used and removed.
+//! The Debian packages: identical bytes of two builds, no complaint of lintian, installed in a
+//! separate root, used and removed.
 
 use crate::packaged::{files_below, lacks, program, repository, run};
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const TOOLS: [&str; 7] =
     ["dpkg-deb", "dpkg-shlibdeps", "readelf", "strip", "cc", "cargo", "python3"];
-/// Some time: not that of the last commit, as the sources of a release may be in no git checkout.
+/// A fixed time, not that of the last commit: a release's sources may not be a git checkout.
 const EPOCH: &str = "1700000000";
 
 /// The packages, uncompressed, by name.
@@ -44,7 +44,7 @@ fn two_builds_give_equal_bytes_and_lintian_has_no_complaint() {
     assert_eq!(found.trim(), "");
 }
 
-/// What the dynamic loader needs, so that the program runs in a root that has nothing else.
+/// Copies the dynamic loader's files, so that the program runs in an otherwise empty root.
 fn copy_libraries(of: &Path, root: &Path) {
     // A static program has none, and ldd(1) fails.
     let listed = Command::new("ldd").arg(of).output().expect("ldd runs").stdout;
@@ -58,7 +58,7 @@ fn copy_libraries(of: &Path, root: &Path) {
 
 fn dpkg(root: &Path) -> Command {
     let mut command = Command::new("dpkg");
-    // Libraries of the system are not there as packages.
+    // The system's libraries are not installed there as packages.
     command.arg(format!("--root={}", root.display())).arg("--force-depends");
     command
 }
@@ -117,7 +117,7 @@ fn packages_are_installed_in_a_root_of_their_own_used_and_removed() {
     assert_eq!(files_below(&root.join("lib")), before, "libraries of others are gone");
 }
 
-/// A program with test points, by the installed header and library alone.
+/// Builds a program with test points, with only the installed header and library.
 fn build_with_library(root: &Path, directory: &Path) {
     let pc = files_below(root).into_iter().find(|file| file.ends_with("punctual-testpoint.pc"));
     let pc = root.join(pc.expect("a file for pkg-config"));

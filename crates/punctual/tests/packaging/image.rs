@@ -1,4 +1,4 @@
-//! The container image: a layout that others read.
+//! The container image: a layout that other tools read.
 
 use crate::layout::{TOOLS, blob, make, read};
 use crate::packaged::{files_below, lacks, run};

@@ -6,8 +6,8 @@ use crate::packaged::{lacks, repository, run};
 use std::fs;
 use std::process::Command;
 
-/// Starts a command as a container's first process is started: another root directory, user 0, and
-/// no capability beyond these in its bounding set.
+/// Starts a command like a container's first process: another root directory, user 0, and only
+/// these capabilities in its bounding set.
 const START: &str = r#"
 import ctypes, os, sys
 root, keep, command = sys.argv[1], [int(number) for number in sys.argv[2].split(",")], sys.argv[3:]
@@ -21,7 +21,7 @@ for capability in range(64):
 os.execv(command[0], command)
 "#;
 
-/// CAP_IPC_LOCK, CAP_SYS_NICE, CAP_PERFMON, CAP_BPF: what docs/packages.md states, and the Job has.
+/// CAP_IPC_LOCK, CAP_SYS_NICE, CAP_PERFMON, CAP_BPF: as in docs/packages.md, and in the Job.
 const CAPABILITIES: &str = "14,23,38,39";
 
 #[test]

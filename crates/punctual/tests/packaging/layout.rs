@@ -1,4 +1,4 @@
-//! An OCI image layout: made, and read.
+//! Creates and reads an OCI image layout.
 
 use crate::packaged::{program, repository, run};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
-/// The file that a descriptor means, whose size and digest are what it states.
+/// The file of a descriptor, with the stated size and digest.
 pub fn blob(layout: &Path, descriptor: &Value) -> PathBuf {
     let digest = descriptor["digest"].as_str().expect("a digest");
     let hex = digest.strip_prefix("sha256:").expect("SHA-256");

@@ -1,4 +1,4 @@
-//! What the program is made of: the bill of materials, and which licences are allowed.
+//! The components of the program: the bill of materials, and the allowed licences.
 
 use crate::packaged::{lacks, python_with, repository, run};
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn the_bill_of_materials_names_every_crate_and_what_is_under_the_gpl() {
         .collect();
     let names: Vec<String> = under_gpl.iter().map(|part| text(part, "name")).collect();
     assert_eq!(names, ["punctual-bpf", "punctual-qemu-plugin", "punctual-truth-module"]);
-    // What has a checksum in the lock file has it here.
+    // Every checksum in the lock file is here.
     let lock = fs::read_to_string(repository().join("Cargo.lock")).expect("the lock file");
     for part in parts.iter().filter(|part| part["hashes"].is_array()) {
         assert!(lock.contains(part["hashes"][0]["content"].as_str().expect("a checksum")));

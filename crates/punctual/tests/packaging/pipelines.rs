@@ -1,5 +1,4 @@
-//! The files for pipelines: their scripts are run as a runner would, and each ends with the exit
-//! code of the run.
+//! The files for pipelines: scripts run as in a runner, and each ends with the run's exit code.
 
 use super::alone;
 use crate::packaged::{lacks, program, python_with, repository, run};
@@ -17,7 +16,7 @@ for key in sys.argv[2:]:
 sys.stdout.write(found)
 ";
 
-/// What a run can end with: met; not met; refused; too few samples to decide.
+/// The possible ends of a run: met; not met; refused; too few samples to decide.
 const EXPERIMENTS: [(&str, i32); 4] = [
     ("require = [\"min < 100s\"]", 0),
     ("require = [\"min < 1ns\"]", 3),
@@ -32,7 +31,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// The script of a file in `packaging/`; `None` where Python cannot read YAML.
+    /// The script of a file in `packaging/`; `None` if Python cannot read YAML.
     fn new(test: &str, file: &str, path: &[&str]) -> Option<Runner> {
         if lacks(test, &["bash"]) {
             return None;
@@ -56,7 +55,7 @@ impl Runner {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Runs the script for an experiment; its exit code. Files of the run before are gone.
+    /// Runs the script for an experiment; returns its exit code. Earlier files are removed.
     fn run(&self, requirement: &str, shell: &[&str]) -> i32 {
         for entry in fs::read_dir(self.directory.path()).expect("ours") {
             let path = entry.expect("ours").path();
@@ -95,7 +94,7 @@ impl Runner {
     }
 }
 
-/// As GitHub starts `shell: bash`, and GitLab its scripts.
+/// GitHub's command for `shell: bash`, and GitLab's for its scripts.
 const BASH: [&str; 6] = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The services' own schemas accept the files for them, where a validator is installed.
+//! The services' own schemas accept the files for them, if a validator is installed.
 
 use crate::packaged::{lacks, python_with, repository, run};
 use std::path::Path;

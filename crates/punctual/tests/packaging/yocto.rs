@@ -1,4 +1,4 @@
-//! The recipe for Yocto: what can be checked of it without BitBake.
+//! The recipe for Yocto: checks without BitBake.
 
 use crate::packaged::{lacks, repository, run};
 use std::fs;
@@ -54,7 +54,7 @@ fn the_linter_of_recipes_has_no_objection() {
         .expect("copied");
     fs::write(place.join("punctual-crates.inc"), crates()).expect("written");
     let mut linter = Command::new("oelint-adv");
-    // Whether a homepage answers depends on the network.
+    // Reaching a homepage depends on the network.
     linter.args(["--quiet", "--release", "whinlatter", "--hide", "info"]);
     linter.args(["--suppress", "oelint.vars.homepageping"]).arg(place.join(RECIPE));
     let output = linter.output().expect("it starts");

@@ -1,9 +1,9 @@
-//! The likeliest mistakes of a command line, each with what it is answered.
+//! The most likely mistakes on a command line, each with its answer.
 
 use crate::common::{Place, text};
 use std::fmt::Write;
 
-/// What is typed; arguments are divided by `|`.
+/// The typed words, with arguments separated by `|`.
 const MISTAKES: &[&str] = &[
     "mesure|timer",
     "measure|tmer",

@@ -1,5 +1,4 @@
-//! A real sshd on the loopback interface, with keys, configuration and temporary directory of its
-//! own.
+//! A real sshd on the loopback interface, with its own keys, configuration and temporary directory.
 
 use crate::common::{Place, eventually, has_program, is_root, processes_with, punctual, text};
 use punctual_testing as testing;
@@ -9,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What is required of a measurement is invalid where another one takes the same CPU: tests that
-/// require something take it alone.
+/// Requirements are invalid if another measurement uses the CPU: their tests take it exclusively.
 static CPU: RwLock<()> = RwLock::new(());
 
-/// The tests that this one measures beside, or none of them.
+/// A test's turn: beside others that measure, or alone.
 enum Turn {
     #[expect(dead_code, reason = "held, not read")]
     Shared(RwLockReadGuard<'static, ()>),
@@ -30,12 +28,12 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// One that lets this user in; `None`, with what is lacking said, where that cannot be.
+    /// Starts one for this user; `None`, with the missing prerequisite printed, if impossible.
     pub fn start(test: &str) -> Option<Sshd> {
         Sshd::start_in(test, Turn::Shared(CPU.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The same while no other test here measures.
+    /// Like [`Sshd::start`], while no other test here measures.
     pub fn start_alone(test: &str) -> Option<Sshd> {
         Sshd::start_in(test, Turn::Alone(CPU.write().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -57,7 +55,7 @@ impl Sshd {
             assert!(make.status().expect("ssh-keygen").success());
         }
         fs::create_dir(place.path().join("tmp")).unwrap();
-        // Where sshd leaves its privileges; the service of the package makes it when it starts.
+        // sshd's directory for privilege separation; the package's service creates it at start.
         fs::create_dir_all("/run/sshd").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let at = place.path().display();
@@ -79,7 +77,7 @@ impl Sshd {
         sshd.lets_in(test).then_some(sshd)
     }
 
-    /// Accounts that are locked, or no loopback interface, are the machine's.
+    /// Locked accounts, or a missing loopback interface, are due to the machine.
     fn lets_in(&self, test: &str) -> bool {
         let log = || fs::read_to_string(self.place.path().join("sshd.log")).unwrap_or_default();
         eventually("sshd listens", || {
@@ -112,19 +110,19 @@ impl Sshd {
         fs::read_to_string(self.place.path().join(format!("{name}.pub"))).unwrap()
     }
 
-    /// Takes this for the key of the host, and no other.
+    /// Makes this the only known key of the host.
     pub fn know(&self, key: &str) {
         self.place.write("known", format!("[127.0.0.1]:{} {key}", self.port).as_bytes());
     }
 
-    /// What follows `ssh:`, with all keys, wherever it is said.
+    /// The address after `ssh:`, with all keys, the same everywhere.
     pub fn address(&self) -> String {
         let file = |name| self.place.path().join(name).display().to_string();
         let (identity, known) = (file("user"), file("known"));
         format!("root@127.0.0.1:{},identity={identity},known_hosts={known}", self.port)
     }
 
-    /// What follows `--target`.
+    /// The value of `--target`.
     pub fn target(&self) -> String {
         format!(
             "ssh:{},binary={}",
@@ -133,7 +131,7 @@ impl Sshd {
         )
     }
 
-    /// The directory that stands for /tmp over there.
+    /// The directory used as /tmp on the remote side.
     pub fn tmp(&self) -> PathBuf {
         self.place.path().join("tmp")
     }
@@ -152,18 +150,18 @@ impl Sshd {
         command
             .args(["run", "experiment.toml", "--output", "bundle", "--target", &self.target()])
             .args(more);
-        // A punctual that is killed leaves the directory of its connection.
+        // A killed punctual leaves the directory of its connection.
         command.env("TMPDIR", self.place.path());
         command.current_dir(self.place.path()).stdin(Stdio::null());
         command
     }
 
-    /// `punctual run` there, to its end.
+    /// Runs `punctual run` there, to its end.
     pub fn run(&self, experiment: &str, more: &[&str]) -> Output {
         self.command(experiment, more).output().expect("punctual starts")
     }
 
-    /// The same in the background; what it says goes to the file `said`.
+    /// Starts `punctual run` in the background, with its messages in the file `said`.
     pub fn spawn(&self, experiment: &str, more: &[&str]) -> Child {
         let said = fs::File::create(self.place.path().join("said")).unwrap();
         self.command(experiment, more)
@@ -173,24 +171,24 @@ impl Sshd {
             .expect("punctual starts")
     }
 
-    /// What that has said so far.
+    /// The messages of a spawned client so far.
     pub fn said(&self) -> String {
         fs::read_to_string(self.place.path().join("said")).unwrap_or_default()
     }
 
-    /// Waits until live lines come over.
+    /// Waits until live lines arrive.
     pub fn measures(&self) {
         eventually("live lines", || self.said().contains("timer/cpu0"));
     }
 
-    /// The id of the run that `said` tells.
+    /// The id of the run in `said`.
     pub fn id(&self) -> String {
         let said = self.said();
         let rest = said.split("the run is ").nth(1).unwrap_or_else(|| panic!("no id: {said}"));
         rest.split(';').next().unwrap().to_owned()
     }
 
-    /// Kills what sshd has for connections, here and now.
+    /// Kills sshd's connections at once.
     pub fn cut(&self) {
         let children =
             fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
@@ -199,7 +197,7 @@ impl Sshd {
         sessions.iter().for_each(|pid| crate::common::kill(pid.parse().unwrap(), "KILL"));
     }
 
-    /// The host is gone, with everything that runs on it.
+    /// The host goes down, with everything that runs on it.
     pub fn die(&mut self) {
         let children =
             fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
@@ -209,12 +207,12 @@ impl Sshd {
         self.end_runs();
     }
 
-    /// Everything that runs over there ends at once.
+    /// Kills everything on the remote side at once.
     pub fn end_runs(&self) {
         processes_with(&self.tmp().display().to_string()).into_iter().for_each(kill_at_once);
     }
 
-    /// Whether nothing is left: no file, no process.
+    /// Whether all files and processes are gone.
     pub fn is_clean(&self) -> bool {
         fs::read_dir(self.tmp()).unwrap().next().is_none()
             && processes_with(&self.tmp().display().to_string()).is_empty()
@@ -222,7 +220,7 @@ impl Sshd {
 
     #[track_caller]
     pub fn assert_clean(&self) {
-        // A process that has been told to end takes a moment.
+        // A process that was asked to end takes a moment.
         eventually("nothing is left over there", || self.is_clean());
     }
 }
@@ -231,7 +229,7 @@ impl Drop for Sshd {
     fn drop(&mut self) {
         let _ = self.listener.kill();
         let _ = self.listener.wait();
-        // Of a test that failed.
+        // Left by a failed test.
         self.end_runs();
     }
 }

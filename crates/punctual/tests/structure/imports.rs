@@ -1,4 +1,4 @@
-//! Which modules of its crate each module names, by the tokens of its source.
+//! The modules of its crate that each module names, from the tokens of its source.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// From the crate's root, which has none.
+    /// The path from the crate's root, which is empty.
     pub path: Vec<String>,
     /// Modules of the same crate, from its root.
     pub imports: Vec<Vec<String>>,
 }
 
-/// The modules of a crate's `src`, but those of tests alone; `files` are those below it.
+/// The modules of a crate's `src`, without test modules; `files` are those below it.
 pub fn read(src: &Path, files: &[PathBuf]) -> Vec<Module> {
     let mut modules = Vec::new();
     for path in files {
@@ -29,7 +29,7 @@ pub fn read(src: &Path, files: &[PathBuf]) -> Vec<Module> {
     known(modules)
 }
 
-/// What a module's source names, items too.
+/// The paths in a module's source, including items.
 pub fn of_source(path: &str, source: &str) -> Module {
     let path: Vec<String> = path.split("::").filter(|p| !p.is_empty()).map(Into::into).collect();
     let tokens: TokenStream = source.parse().unwrap_or_else(|error| panic!("{path:?}: {error}"));
@@ -39,7 +39,7 @@ pub fn of_source(path: &str, source: &str) -> Module {
     Module { path, imports }
 }
 
-/// Leaves of each import the longest part that is a module.
+/// Reduces each import to its longest prefix that is a module.
 pub fn known(mut modules: Vec<Module>) -> Vec<Module> {
     let paths: Vec<Vec<String>> = modules.iter().map(|module| module.path.clone()).collect();
     for import in modules.iter_mut().flat_map(|module| &mut module.imports) {
@@ -60,14 +60,14 @@ fn from_root(module: &[String], name: Vec<String>) -> Option<Vec<String>> {
     }
 }
 
-/// Appends every path that the tokens name; those of a `use` with braces one by one.
+/// Appends every path in the tokens; those of a `use` with braces one by one.
 fn collect(tokens: TokenStream, named: &mut Vec<Vec<String>>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at] {
             TokenTree::Punct(mark) if mark.as_char() == '#' && tests_follow(&tokens[at..]) => {
-                // The attribute, then all up to the item's end.
+                // The attribute, then everything up to the item's end.
                 at += 2;
                 while !matches!(&tokens[at..], [] | [TokenTree::Group(_), ..])
                     && !is_mark(&tokens[at], ';')
@@ -98,7 +98,7 @@ fn is_mark(token: &TokenTree, mark: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
 }
 
-/// Reads one path, and those of its braces, and returns how many tokens it has.
+/// Reads one path, and those of its braces, and returns the number of its tokens.
 fn path(tokens: &[TokenTree], before: &[String], named: &mut Vec<Vec<String>>) -> usize {
     let mut names = before.to_vec();
     let mut at = 0;

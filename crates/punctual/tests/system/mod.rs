@@ -1,5 +1,5 @@
 //! The running machine as the subject of a test: one test at a time, its state before and after,
-//! and all put back.
+//! and everything restored.
 
 #![allow(dead_code)] // each test file uses its share
 
@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// The right to change this machine. When it ends, whatever a failed test leaves behind is taken
-/// back.
+/// The right to change this machine. On drop, leftovers of a failed test are reverted.
 pub struct Turn {
     _lock: Lock,
 }
@@ -25,8 +24,8 @@ impl Drop for Turn {
     }
 }
 
-/// Waits for the tests of this and of other processes. Without what a partition needs it says so,
-/// and the test is skipped.
+/// Waits for the tests of this and of other processes. Without a prerequisite of partitions it
+/// prints that, and the test is skipped.
 pub fn turn(test: &str) -> Option<Turn> {
     if !is_root(test) {
         return None;
@@ -68,12 +67,12 @@ pub fn online() -> CpuSet {
         .expect("a list")
 }
 
-/// The last of them: the one that tests give to real time.
+/// The last online CPU: the one that tests use for real time.
 pub fn last_cpu() -> String {
     online().iter().last().expect("a CPU").to_string()
 }
 
-/// `punctual ARGS…`, expected to end like this.
+/// Runs `punctual ARGS…`, with this expected exit code.
 pub fn expect(code: i32, arguments: &[&str]) -> Output {
     let output = punctual().args(arguments).stdin(Stdio::null()).output().expect("punctual starts");
     assert_eq!(
@@ -86,14 +85,14 @@ pub fn expect(code: i32, arguments: &[&str]) -> Output {
     output
 }
 
-/// What a command printed, as JSON.
+/// The output of a command, as JSON.
 pub fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(output)))
 }
 
-/// Every file that a partition of the last CPU and `check --fix` would write, by their own account,
-/// and some that follow.
+/// Every file that a partition of the last CPU and `check --fix` would write, as they report it,
+/// and some related ones.
 pub fn paths() -> Vec<String> {
     let cpu = last_cpu();
     let partition = text(&expect(0, &["isolate", "create", &cpu, "--dry-run"]));
@@ -112,7 +111,7 @@ pub fn paths() -> Vec<String> {
     paths
 }
 
-/// Those files, the cgroups, and the place and CPUs of tasks that nobody else should move
+/// These files, the cgroups, and the cgroup and affinity of tasks that no other process should move
 /// meanwhile: the first process, the kernel's threads, and these.
 pub fn snapshot(paths: &[String], bystanders: &Bystanders) -> BTreeMap<String, String> {
     let files = Root::system();
@@ -129,8 +128,8 @@ pub fn snapshot(paths: &[String], bystanders: &Bystanders) -> BTreeMap<String, S
         let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) else {
             continue;
         };
-        // A thread of an interrupt follows it to the CPU that happens to serve it; bound ones
-        // follow the kernel's wishes.
+        // A thread of an interrupt follows it to the CPU that serves it; the kernel moves bound
+        // ones.
         let still = stat.is_kernel_thread() && !stat.is_bound() && !stat.name.starts_with("irq/");
         if still || tid == 1 || bystanders.0.iter().any(|one| one.id() as i32 == tid) {
             all.insert(
@@ -142,7 +141,7 @@ pub fn snapshot(paths: &[String], bystanders: &Bystanders) -> BTreeMap<String, S
     all
 }
 
-/// Tasks that have ended are not compared; everything else is.
+/// Asserts that all but ended tasks are unchanged.
 pub fn assert_same(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
@@ -156,11 +155,11 @@ pub fn assert_same(
     assert!(changed.is_empty(), "{about}:\n{}", changed.join("\n"));
 }
 
-/// Tasks with an affinity of their own: for the last CPU, for the first, and none.
+/// Tasks with different affinities: for the last CPU, for the first, and default.
 pub struct Bystanders(Vec<Child>);
 
 impl Bystanders {
-    /// Starts them.
+    /// Starts the tasks.
     pub fn new() -> Bystanders {
         let first = online().first().expect("a CPU").to_string();
         let with = |cpus: &str| Command::new("taskset").args(["-c", cpus, "sleep", "3600"]).spawn();
@@ -177,7 +176,7 @@ impl Bystanders {
         });
         all
     }
-    /// The one that asked for nothing.
+    /// The one with default affinity.
     pub fn any(&self) -> i32 {
         self.0[2].id() as i32
     }
@@ -192,7 +191,7 @@ impl Drop for Bystanders {
     }
 }
 
-/// The CPUs that a task may run on, as a list; empty when it has ended.
+/// The affinity of a task, as a list; empty after its end.
 pub fn allowed(tid: i32) -> String {
     tasks::affinity(&Root::system(), tid).map(|cpus| cpus.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The page of scores is made from the committed ones, and the README has their sum.
+//! The page of scores is generated from the committed ones, and the README has their sum.
 
 use punctual_bundle::truth::{TRUTH_SCHEMA, TruthCase, TruthDocument, TruthScore, TruthSystem};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual --test pu
 const BEGIN: &str =
     "<!-- From docs/notes/truth/*.json, by crates/punctual/tests/truth/scores.rs. -->\n";
 const END: &str = "<!-- The end of what is made from them. -->\n";
-/// Confusions with a row of their own.
+/// Confusions with a separate row.
 const WORST: usize = 10;
-/// The ways in that are traces of other tools.
+/// The ways that use traces of other tools.
 const RECORDERS: [&str; 3] = ["tracefs", "perf", "trace-cmd"];
 
 fn root() -> PathBuf {
@@ -33,7 +33,7 @@ fn committed() -> Vec<(String, TruthSystem)> {
     all
 }
 
-/// The cases that ran and injected something.
+/// The cases that ran with an injection.
 fn injected(system: &TruthSystem) -> impl Iterator<Item = &TruthCase> {
     system.cases.iter().filter(|case| case.skipped.is_none() && case.cause.is_some())
 }
@@ -44,7 +44,7 @@ fn sum<'c>(cases: impl Iterator<Item = &'c TruthCase>) -> TruthScore {
     sum
 }
 
-/// `socket` of `socket-3ms`.
+/// The kind, such as `socket` of `socket-3ms`.
 fn kind(case: &TruthCase) -> &str {
     case.name.rsplit_once('-').map_or(&case.name, |(kind, _)| kind)
 }
@@ -85,7 +85,7 @@ fn scores(all: &[(String, TruthSystem)]) -> String {
     table(&columns, rows)
 }
 
-/// Injected causes with what they were shown as.
+/// Injected causes against reported ones.
 fn matrix(all: &[(String, TruthSystem)]) -> String {
     let mut scores: BTreeMap<&str, TruthScore> = BTreeMap::new();
     for case in all.iter().flat_map(|(_, system)| injected(system)) {
@@ -106,7 +106,7 @@ fn matrix(all: &[(String, TruthSystem)]) -> String {
     table(&columns, rows)
 }
 
-/// The confusions that occurred most often.
+/// The most frequent confusions.
 fn worst(all: &[(String, TruthSystem)]) -> String {
     let mut found: BTreeMap<(String, String), (u64, BTreeSet<&str>)> = BTreeMap::new();
     for (file, system) in all {
@@ -137,7 +137,7 @@ fn worst(all: &[(String, TruthSystem)]) -> String {
     table(&["injected", "shown as", "how often", "in"], rows)
 }
 
-/// How many affected samples of each kind are right, by who recorded them.
+/// The right samples among the affected ones of each kind, by recorder.
 fn by_recorder(all: &[(String, TruthSystem)]) -> String {
     let mut scores: BTreeMap<&str, BTreeMap<&str, TruthScore>> = BTreeMap::new();
     for (_, system) in all {
@@ -157,13 +157,13 @@ fn by_recorder(all: &[(String, TruthSystem)]) -> String {
 }
 
 /// The series of a release, `6.12` of `6.12.117+deb13-rt-amd64`, and whether it is PREEMPT_RT: an
-/// update is no other kernel.
+/// update does not count as another kernel.
 fn series(release: &str) -> (&str, bool) {
     let end = release.match_indices('.').nth(1).map_or(release.len(), |(at, _)| at);
     (&release[..end], release.contains("-rt"))
 }
 
-/// What the README says.
+/// The sentence in the README.
 fn sentence(all: &[(String, TruthSystem)]) -> String {
     let kinds: BTreeSet<&str> =
         all.iter().flat_map(|(_, system)| injected(system)).map(kind).collect();

@@ -1,19 +1,19 @@
-//! Rust sources taken apart into identifiers, texts and documentation. Comments are passed over.
+//! Splits Rust sources into identifiers, texts and documentation. Comments are skipped.
 
 /// A piece of a source.
 pub struct Piece<'a> {
     pub kind: Kind,
-    /// From 1 on.
+    /// The number of the line, from 1.
     pub line: usize,
     pub text: &'a str,
-    /// It lies in a module that is compiled for tests only.
+    /// Whether it is in a module compiled for tests only.
     pub is_test: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Identifier {
-        /// It follows `fn`.
+        /// Whether it follows `fn`.
         of_function: bool,
     },
     /// A string literal, without its quotes.
@@ -62,9 +62,9 @@ struct Reader<'a> {
     source: &'a str,
     at: usize,
     line: usize,
-    /// The last identifier, with nothing but spaces, `=` and `(` behind it.
+    /// The last identifier, followed only by spaces, `=` and `(`.
     last: &'a str,
-    /// How many braces are open, and were when the test module began.
+    /// The number of open braces, now and when the test module began.
     depth: usize,
     test_depth: Option<usize>,
     next_is_test: bool,
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         if !c.is_whitespace() && !"=(".contains(c) {
             self.last = "";
         }
-        // A number with its suffix is no identifier.
+        // A number with its suffix is not an identifier.
         let length = match c.is_ascii_digit() {
             true => rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len()),
             false => c.len_utf8(),
@@ -163,7 +163,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Where the text of a string literal begins, how long the literal is, and how long its end is.
+/// The start of a string literal's text, the literal's length, and the length of its end.
 fn string(rest: &str) -> Option<(usize, usize, usize)> {
     let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
         rest.strip_prefix(prefix).is_some_and(|rest| {

@@ -1,5 +1,5 @@
-//! What the accounting costs: the kernel counts how long its programs run
-//! (`bpf_prog_info::run_time_ns`), and a thread sleeps meanwhile.
+//! The cost of the accounting: the kernel counts the run time of its programs
+//! (`bpf_prog_info::run_time_ns`) while a thread sleeps.
 
 use super::Accountant;
 use crate::bpf::{Attach, sys};
@@ -11,8 +11,8 @@ const SLEEPS: u64 = 60;
 const SLEEP: Duration = Duration::from_micros(500);
 
 impl Accountant {
-    /// Measures what a sample costs, in about 30 ms and before anything is measured. Other tasks of
-    /// these CPUs are in it.
+    /// Measures the cost of a sample, in about 30 ms before the measurement, including other tasks
+    /// of these CPUs.
     pub fn cost(&mut self) -> Fact<AccountCost> {
         let Some(cpu) = self.cpus.first() else { return Fact::NotAsked };
         let _counting = match sys::enable_run_time() {
@@ -26,8 +26,8 @@ impl Accountant {
             let sleeper = std::thread::Builder::new().name("account-cost".to_owned()).spawn_scoped(
                 scope,
                 move || {
-                    // Elsewhere the programs do not watch, and the cost comes out too small: that
-                    // is reported.
+                    // On other CPUs the programs do not watch, and the cost is underestimated,
+                    // which is reported.
                     let bound = set_affinity(0, &CpuSet::single(cpu)).is_ok();
                     let _ = sent.send(attributes::tid() as u32);
                     let _ = begin.recv();

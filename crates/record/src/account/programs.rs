@@ -1,4 +1,4 @@
-//! The programs of the accounting: those that use BTF, and those for kernels without it.
+//! The programs of the accounting: with BTF, and for kernels without it.
 
 use crate::bpf::{Attach, LoadError, Object, Shape, sys};
 use crate::tracefs::Tracefs;
@@ -13,18 +13,18 @@ static UNTYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account
 pub(super) const TYPED: &str = "BPF (BTF tracepoints)";
 pub(super) const UNTYPED: &str = "BPF (raw tracepoints)";
 
-/// How programs find what they read.
+/// The way programs find the data they read.
 pub(super) enum Programs {
     Typed(Btf),
-    /// In the records of two tracepoints, whose numbers in tracefs these are; all other tracepoints
-    /// only show that they happened, and for which address.
+    /// In the records of two tracepoints, given by their numbers in tracefs; all other tracepoints
+    /// only show that they occurred, and for which address.
     Untyped {
         armed: u16,
         switched: u16,
     },
 }
 
-/// What only the programs without BTF use.
+/// Only used by the programs without BTF.
 const ARMED: (&str, &str) = ("hrtimer_start", "account_armed");
 const SWITCHED: &str = "account_switched";
 
@@ -73,7 +73,7 @@ impl Programs {
         }
     }
 
-    /// Tracepoints that these programs need beside those that all need, with their programs.
+    /// Additional tracepoints that these programs need, with their programs.
     pub(super) fn more(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             Programs::Typed(_) => &[],
@@ -99,8 +99,8 @@ impl Programs {
         }
     }
 
-    /// Passes to the programs how far other clocks are ahead of CLOCK_MONOTONIC, where they cannot
-    /// read that themselves.
+    /// Passes the offsets of other clocks from CLOCK_MONOTONIC to the programs, if they cannot read
+    /// them.
     pub(super) fn set_clocks(&self, object: &Object) -> Result<(), LoadError> {
         let Programs::Untyped { .. } = self else { return Ok(()) };
         let ahead = CLOCKS.map(|clock| ahead(clock) as u64);
@@ -125,7 +125,7 @@ fn prepared(
     Ok(object)
 }
 
-/// Where a field of this size lies in a tracepoint's record.
+/// The offset of a field of this size in a tracepoint's record.
 fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
     let field = format.field(name).filter(|field| field.size == size);
     let missing = || {
@@ -139,12 +139,12 @@ fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
 const CLOCKS: [libc::clockid_t; wire::ACCOUNT_CLOCKS as usize] =
     [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME];
 
-/// So near to CLOCK_MONOTONIC a clock is the same: CLOCK_BOOTTIME before the machine is suspended
-/// for the first time.
+/// The maximum offset from CLOCK_MONOTONIC of an equal clock: CLOCK_BOOTTIME before the first
+/// suspend of the machine.
 const SAME: i64 = 10_000;
 
-/// ns that a clock is ahead of CLOCK_MONOTONIC: of several readings the closest, so that being
-/// preempted in between does not count.
+/// The offset in ns of a clock from CLOCK_MONOTONIC: the closest of several readings, so that
+/// preemption in between does not count.
 fn ahead(clock: libc::clockid_t) -> i64 {
     if clock == libc::CLOCK_MONOTONIC {
         return 0;

@@ -1,4 +1,4 @@
-//! One sample, as the kernel divided it.
+//! One sample, as divided by the kernel.
 
 use crate::wire::layout::{self as wire, Header};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
@@ -7,22 +7,22 @@ const PIECES: usize = wire::ACCOUNT_PIECES as usize;
 /// The bits of a piece that are its length in ns.
 const SPAN: u64 = (1 << 56) - 1;
 
-/// Where the time went from a timer's expiry on, in the order of time: at least to the instant at
-/// which the thread slept again.
+/// The breakdown of the time from a timer's expiry on, in order of time: at least until the thread
+/// slept again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountRecord {
     pub tid: u32,
     /// The CPU whose timer woke it.
     pub cpu: u16,
-    /// Whether it was put on another CPU since.
+    /// Whether it was moved to another CPU since.
     pub moved: bool,
-    /// When its timer was due.
+    /// The due time of its timer.
     pub begin: MonotonicNs,
     pub(super) pieces: [u64; PIECES],
 }
 
 impl AccountRecord {
-    /// The pieces: what took the time, and how long.
+    /// The pieces with their part and length.
     pub fn pieces(&self) -> impl Iterator<Item = (MainPart, Nanos)> + '_ {
         self.pieces
             .iter()
@@ -30,9 +30,9 @@ impl AccountRecord {
             .map(|piece| (part(piece >> 56), Nanos((piece & SPAN) as i64)))
     }
 
-    /// The latency of the sample that was due at `due` and came at `woke` in main parts, which add
-    /// up to it. Where the sample's own beginning lies before the timer's (it was armed late),
-    /// the thread itself took that time; what the record does not reach is unknown.
+    /// The latency of the sample due at `due` and arrived at `woke`, divided into main parts that
+    /// add up to it. If the sample's own start precedes the timer's (it was armed late), the thread
+    /// itself took that time; time outside of the record is unknown.
     pub fn split(&self, due: MonotonicNs, woke: MonotonicNs) -> Split {
         let mut split = Split::default();
         let mut at = due;
@@ -53,8 +53,8 @@ impl AccountRecord {
         split
     }
 
-    /// The time before anybody decided to wake the thread, where the record begins with such: the
-    /// timer's interrupt was late.
+    /// The time before the decision to wake the thread, if the record begins with such: the timer's
+    /// interrupt was late.
     pub fn overdue(&self) -> Nanos {
         let late = |(part, _): &(MainPart, Nanos)| {
             matches!(part, MainPart::TimerIrqDelay | MainPart::IdleExit)
@@ -91,7 +91,7 @@ pub(crate) fn part(code: u64) -> MainPart {
     }
 }
 
-/// The records in what a buffer held. What is something else, or cut off, is passed over.
+/// The records in a buffer. Skips everything else, and truncated records.
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(AccountRecord)) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);

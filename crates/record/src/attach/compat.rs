@@ -1,10 +1,10 @@
-//! System calls of 32-bit programs on a 64-bit kernel: their numbers among those of 64-bit
+//! System calls of 32-bit programs on a 64-bit kernel: converts their numbers to those of 64-bit
 //! programs.
 
 use crate::wire::layout as wire;
 
-/// Of i386 (arch/x86/entry/syscalls/syscall_32.tbl): those that are looked for, with the names that
-/// 64-bit programs know them by. read(2), number 3, is missing: it is 0 there.
+/// Those of i386 (arch/x86/entry/syscalls/syscall_32.tbl) that are needed, with their 64-bit names.
+/// read(2), number 3, is missing: its number there is 0.
 const CALLS: [(usize, &str); 69] = [
     (0, "restart_syscall"),
     (4, "write"),
@@ -76,10 +76,10 @@ const CALLS: [(usize, &str); 69] = [
     (437, "openat2"),
     (441, "epoll_pwait2"),
 ];
-/// Those of note that take 32-bit times.
+/// The relevant ones that take 32-bit times.
 const TIME32: [(usize, &str); 2] = [(162, "nanosleep"), (267, "clock_nanosleep")];
 
-/// The table as the programs take it; empty where 32-bit programs are not distinguished.
+/// The table in the format of the programs; empty if 32-bit programs are not distinguished.
 pub(super) fn native_calls() -> Vec<u8> {
     let mut table = vec![0u16; wire::NATIVE_CALLS as usize];
     if cfg!(target_arch = "x86_64") {

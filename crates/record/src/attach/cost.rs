@@ -1,5 +1,5 @@
-//! What attaching costs: the kernel counts how long its programs run, for some ms and before
-//! anything is measured. Counting takes two readings of the clock a run, so it ends then.
+//! The cost of attaching: the kernel counts the run time of its programs, for some ms before the
+//! measurement. Counting takes two clock readings per run, so it ends then.
 
 use super::Attacher;
 use crate::bpf::{Attach, sys};
@@ -8,25 +8,25 @@ use punctual_sys::attributes;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Cycles of the thread that is measured, and its further system calls.
+/// The number of cycles of the measured thread, and of its further system calls.
 const CYCLES: u64 = 60;
 const CALLS: u64 = 1_000;
 const SLEEP: Duration = Duration::from_micros(500);
 
-/// What the programs take of all CPUs.
+/// The time of the programs on all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttachCost {
-    /// For a cycle that is one sleep.
+    /// Per cycle of one sleep.
     pub per_cycle: Nanos,
-    /// Runs of programs for it.
+    /// Program runs per such cycle.
     pub runs_per_cycle: u64,
-    /// For each further system call.
+    /// Per further system call.
     pub per_call: Nanos,
 }
 
 impl Attacher {
-    /// Measures the cost with a thread of this process, in about 40 ms. What the programs do for
-    /// other tasks meanwhile is in it. To be called before anything is watched.
+    /// Measures the cost with a thread of this process, in about 40 ms, including the programs'
+    /// work for other tasks meanwhile. Call it before anything is watched.
     pub fn cost(&mut self) -> Fact<AttachCost> {
         let _counting = match sys::enable_run_time() {
             Ok(counting) => counting,

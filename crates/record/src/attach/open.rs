@@ -1,4 +1,4 @@
-//! The cycle that a thread is in, from its value in the kernel.
+//! The current cycle of a thread, from its value in the kernel.
 
 use crate::wire::layout::{self as wire, Cycle as Wire};
 use punctual_core::MonotonicNs;
@@ -7,7 +7,8 @@ use punctual_sys::clock;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Reads the value of a thread at `now`; `None` where it is no wait, and no cycle after one.
+/// Decodes the value of a thread at `now`; `None` if it is neither in a wait nor in a cycle after
+/// one.
 pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     let u32_at =
         |at: u64| Some(u64::from(u32::from_ne_bytes(*value.get(at as usize..)?.first_chunk()?)));
@@ -16,7 +17,7 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     let cycle = Wire::read(value.get(wire::ATTACHED_CYCLE as usize..)?.first_chunk()?);
     let (phase, stage) = (u32_at(wire::ATTACHED_PHASE)?, u32_at(wire::ATTACHED_STAGE)?);
     let (release, returned) = match (phase, stage) {
-        // Woken, and the sums know nothing of it yet.
+        // Woken, but not yet in the sums.
         (wire::PHASE_WAITING, 1..) => {
             let at = instant(u64_at(wire::ATTACHED_POSTPONED)?)?;
             let due = instant(u64_at(wire::ATTACHED_POSTPONED + 8)?).filter(|due| *due < at);
@@ -24,7 +25,7 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
             let returned = instant(u64_at(wire::ATTACHED_RETURNED)?).filter(|_| has_returned);
             (Some(due.unwrap_or(at)), returned)
         }
-        // The end of its sleep has passed, and it was not woken.
+        // The end of its sleep has passed without a wake-up.
         (wire::PHASE_WAITING, _) => {
             (instant(u64_at(wire::ATTACHED_ASKED)?).filter(|due| *due < now), None)
         }
@@ -129,7 +130,8 @@ mod tests {
             );
             assert_eq!((open.entered, open.call.number), (MonotonicNs(100), 230));
         }
-        // In the same call again it may sleep there, as the end of its cycle, or do so already.
+        // In the same call again it may be about to sleep, as the end of its cycle, or asleep
+        // already.
         let mut again = value(wire::PHASE_OPEN, 0, 0);
         again[wire::ATTACHED_CALL as usize..][..4].copy_from_slice(&231u32.to_ne_bytes());
         again[wire::ATTACHED_ENTERED as usize..][..8].copy_from_slice(&800u64.to_ne_bytes());

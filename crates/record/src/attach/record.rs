@@ -1,4 +1,4 @@
-//! A cycle from its record.
+//! Decodes the records of cycles.
 
 use super::ordinary;
 use super::stacks::UserStacks;
@@ -15,11 +15,11 @@ use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
 const _: () = assert!(wire::OUTSIDE == OUTSIDE as u64);
 
-/// Instants and gaps that are kept until they are taken.
+/// The maximum number of instants and gaps kept until they are taken.
 const MOMENTS: usize = 1 << 16;
 
-/// What is kept beside cycles: instants within them, gaps of threads that poll, and the times of
-/// threads that have ended.
+/// Results besides cycles: instants within them, gaps of polling threads, and the times of ended
+/// threads.
 #[derive(Default)]
 pub(super) struct Moments {
     pub(super) kept: Vec<Moment>,
@@ -28,8 +28,8 @@ pub(super) struct Moments {
     pub(super) times: Vec<(u32, ThreadTimes)>,
 }
 
-/// The cycles in what a buffer held, and what is kept beside them. What is something else, or cut
-/// off, is passed over.
+/// Reads the cycles in a buffer, and the results besides them. Skips everything else, and truncated
+/// records.
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut Moments) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);
@@ -118,7 +118,7 @@ fn decode_gap(header: &Header, wire: &WireGap) -> Gap {
     }
 }
 
-/// Until `now`: the state that a thread is in goes on.
+/// Until `now`: the current state of the thread continues.
 pub(super) fn thread_times(wire: &WireTimes, now: u64) -> ThreadTimes {
     let mut state = wire.state.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
     if let Some(of) = state.get_mut(wire.now as usize).filter(|_| wire.since > 0) {
@@ -132,7 +132,7 @@ pub(super) fn thread_times(wire: &WireTimes, now: u64) -> ThreadTimes {
 fn decode(header: &Header, wire: &Wire) -> Cycle {
     let at = |ns: u64| MonotonicNs(i64::try_from(ns).unwrap_or(i64::MAX));
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-    // In this order: an instant that another CPU took may lie some ns before.
+    // In this order, as an instant from another CPU may be some ns earlier.
     let release = at(wire.release);
     let returned = at(wire.returned).max(release);
     let again = at(wire.again).max(returned);
@@ -210,7 +210,7 @@ fn awaited(wire: &Wire) -> Option<Awaited> {
     })
 }
 
-/// The time that the thread ran in one of the parts that others are in, too.
+/// The run time of the thread in a part that also includes others' time.
 fn ran_in(wire: &Wire, part: u64) -> Nanos {
     let part = part as usize;
     let time = wire.wake[part].saturating_add(wire.run[part]);
@@ -230,8 +230,8 @@ fn woken_by(code: u8) -> WokenBy {
     }
 }
 
-/// The parts of a span, which they add up to: what is missing is unknown, and so is all of it where
-/// they are more than it (two CPUs looked at the thread at once).
+/// The parts of a span, which they add up to: the missing rest is unknown, or all of it if they
+/// exceed the span (two CPUs observed the thread at once).
 fn split(parts: &[u64], whole: Nanos) -> Split {
     let mut split = Split::default();
     let sum = parts.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
@@ -252,7 +252,7 @@ fn split(parts: &[u64], whole: Nanos) -> Split {
     split
 }
 
-/// Parts may be so much more than the span: instants that two CPUs took.
+/// The maximum excess of parts over the span, due to instants from two CPUs.
 const SLACK: i64 = 2_000;
 
 #[cfg(test)]

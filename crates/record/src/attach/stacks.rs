@@ -1,4 +1,4 @@
-//! Stacks in user mode: a place in the kernel's map is free again once nobody needs it.
+//! User stacks: a place in the kernel's map is freed once it is no longer needed.
 
 use super::wire;
 use crate::bpf::sys;
@@ -9,41 +9,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
 const STACK: usize = wire::USER_STACK_DEPTH as usize * 8;
-/// So many places may be taken before they are made free: one new stack in 16 then finds its own
-/// taken, and what a program always does stays where it is.
+/// The number of used places from which they are freed: one new stack in 16 then collides, and
+/// frequent stacks keep their place.
 const MANY: usize = wire::USER_STACKS as usize / 16;
-/// Not more often than this.
+/// The minimum interval.
 const DISTANCE: Nanos = Nanos::SECOND;
-/// What the kernel says where another stack has the place.
+/// The kernel's result if another stack has the place.
 const TAKEN: i32 = -libc::EEXIST;
 
-/// What is known of the map.
+/// The state of the map.
 #[derive(Default)]
 pub(super) struct UserStacks {
-    /// Those that instants had since places were made free.
+    /// The stacks of instants since places were last freed.
     seen: BTreeSet<u32>,
-    /// When these were made free: what an earlier instant names is no longer there.
+    /// When these were freed: stacks of earlier instants no longer exist.
     freed: BTreeMap<u32, MonotonicNs>,
     swept: Option<MonotonicNs>,
     any_taken: bool,
-    /// Stacks that found another one in their place.
+    /// The number of stacks lost to a collision.
     pub(super) lost: u64,
 }
 
 impl UserStacks {
-    /// Takes in what the kernel said of a stack.
+    /// Adds the kernel's result for a stack.
     pub(super) fn see(&mut self, stack: i32) {
         self.any_taken |= stack == TAKEN;
         self.lost += u64::from(stack == TAKEN);
         self.seen.extend(u32::try_from(stack).ok());
     }
 
-    /// Whether the stack of this instant is still the one in the map.
+    /// Whether the stack of this instant is still in the map.
     fn has(&self, stack: u32, moment: &Moment) -> bool {
         self.freed.get(&stack).is_none_or(|freed| moment.begin > *freed)
     }
 
-    /// The addresses, the innermost function first; `None` where the place was made free too early.
+    /// The addresses, innermost function first; `None` if the place was freed already.
     pub(super) fn addresses(&self, map: &OwnedFd, moment: &Moment) -> Option<Vec<u64>> {
         let Some(stack) = moment.stack else { return Some(Vec::new()) };
         let is_there = |stack: &u32| self.has(*stack, moment);
@@ -56,13 +56,13 @@ impl UserStacks {
             && self.swept.is_none_or(|swept| now - swept >= DISTANCE)
     }
 
-    /// Makes places free where it is time to, all but those that `needed` gives.
+    /// Frees places when due, except those returned by `needed`.
     pub(super) fn sweep(&mut self, map: &OwnedFd, needed: impl FnOnce() -> BTreeSet<u32>) {
         if !self.is_due(clock::monotonic()) {
             return;
         }
         let needed = needed();
-        // Those too that no instant came of: their records found no room.
+        // Including those without an instant, whose records were lost for lack of space.
         let (mut all, mut key, mut next) = (Vec::new(), None::<[u8; 4]>, [0; 4]);
         while all.len() < wire::USER_STACKS as usize
             && sys::next_key(map, key.as_ref().map(|key| &key[..]), &mut next).is_ok()

@@ -1,12 +1,12 @@
-//! Whether the time that a hypervisor took is a part of its own.
+//! Whether the time taken by a hypervisor is a separate part.
 
 use punctual_core::{Finding, Severity};
 use std::fs;
 
-/// The field of `struct rq` in which the scheduler keeps the steal clock of a CPU.
+/// The field of `struct rq` with the scheduler's steal clock of a CPU.
 const FIELD: &[u8] = b"\0prev_steal_time_rq\0";
 
-/// Where a hypervisor takes time of this system, and the kernel does not keep it for each CPU
+/// The finding if a hypervisor takes time of this system, and the kernel does not keep it per CPU
 /// (CONFIG_PARAVIRT_TIME_ACCOUNTING).
 pub(super) fn not_divided() -> Option<Finding> {
     let stolen = stolen(&fs::read_to_string("/proc/stat").ok()?);
@@ -24,7 +24,7 @@ fn has_field(types: &[u8]) -> bool {
     types.windows(FIELD.len()).any(|name| name == FIELD)
 }
 
-/// Ticks since boot, of all CPUs.
+/// The ticks since boot, over all CPUs.
 fn stolen(stat: &str) -> u64 {
     let ticks = stat.lines().next().and_then(|line| line.split_ascii_whitespace().nth(8));
     ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)

@@ -1,8 +1,7 @@
-//! The events of which cycles are made, through tracefs, for kernels without BPF or who may not use
-//! it.
+//! The events for cycles through tracefs, for kernels without BPF or users without access to it.
 //!
-//! Two recordings: of who runs, what interrupts and which timers expire, on all CPUs; and of the
-//! system calls and page faults of the watched threads alone, of which others have by far the most.
+//! Two recordings: switches, interrupts and timer expiries on all CPUs; system calls and page
+//! faults of the watched threads only, as other threads have most of those.
 
 use crate::merged::Merged;
 use crate::recorder::Recorder;
@@ -14,18 +13,18 @@ use punctual_core::event::Group;
 use punctual_core::{CpuSet, Event, EventKind};
 use std::sync::{Mutex, PoisonError};
 
-/// Of each CPU and recording: some 50,000 events between two drains.
+/// The buffer of each CPU and recording: some 50,000 events between two drains.
 const BUFFER: usize = 4 << 20;
-/// Of all CPUs: who delays a watched thread is any task or interrupt.
+/// On all CPUs: any task or interrupt may delay a watched thread.
 const OF_ALL: [Group; 6] =
     [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Hrtimer, Group::Block];
-/// Of the threads that are watched.
+/// For the watched threads.
 const OF_WATCHED: [Group; 3] = [Group::Syscall, Group::Fault, Group::Page];
 
-/// Threads whose events are recorded.
+/// The threads with recorded events.
 pub struct Traced {
     machine: Recorder,
-    /// Behind a lock: whoever watches has a shared reference.
+    /// Behind a lock, as watching takes a shared reference.
     watched: Mutex<Option<Recorder>>,
     cpus: CpuSet,
     children: bool,
@@ -35,8 +34,8 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Starts on all these CPUs; nothing is watched yet. `children`: what watched processes start
-    /// is watched too.
+    /// Starts on all these CPUs; no thread is watched yet. With `children`, children of watched
+    /// processes are watched too.
     pub fn start(cpus: &CpuSet, children: bool) -> Result<Traced, StartError> {
         let machine = Recorder::start(Request {
             buffer: BUFFER,
@@ -64,8 +63,8 @@ impl Traced {
         })
     }
 
-    /// The groups of events that it hands over: system calls, page faults and reclaim of the
-    /// watched threads, all others of the whole machine.
+    /// The groups of events that it returns: system calls, page faults and reclaim of the watched
+    /// threads, all others of the whole machine.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -91,7 +90,7 @@ impl Traced {
         }
     }
 
-    /// Hands over what has happened, in the order of time.
+    /// Returns the new events in order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(&Event)) {
         let watched = self.watched.get_mut().unwrap_or_else(PoisonError::into_inner);
         let events = self.merged.take([&mut self.machine].into_iter().chain(watched));
@@ -103,7 +102,7 @@ impl Traced {
         }
     }
 
-    /// Events that found no room: no cycle is made of what lies around them.
+    /// The number of events lost for lack of space: no cycle is made around them.
     pub fn lost(&self) -> u64 {
         self.lost
     }

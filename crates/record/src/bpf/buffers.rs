@@ -1,4 +1,4 @@
-//! The buffers that kernel programs write, one for each recorded CPU, mapped into this process; see
+//! The buffers written by kernel programs, one per recorded CPU, mapped into this process; see
 //! `bpf/buffer.h`.
 
 use crate::wire::encode;
@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How large buffers are: powers of two, in words.
+/// The size of buffers: powers of two, in words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     words: u64,
@@ -18,8 +18,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// At least `bytes` large, within what a map's value can be (below 512 MiB: the verifier's
-    /// limit of an offset) and what makes sense.
+    /// At least `bytes` large, within the limits of a map's value (below 512 MiB: the verifier's
+    /// limit of an offset) and of what is reasonable.
     pub(crate) fn of(bytes: usize, flight: bool) -> Shape {
         let bytes = bytes.clamp(64 << 10, 256 << 20).next_power_of_two();
         Shape { words: bytes as u64 / 8, flight }
@@ -35,7 +35,7 @@ impl Shape {
     }
 }
 
-/// The constants of `bpf/buffer.h` that say which buffer is whose.
+/// The constants of `bpf/buffer.h` that assign buffers to CPUs.
 pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
     let (first, count) = (cpus.iter().next().unwrap_or(0), cpus.len());
     let gaps = cpus.iter().last().is_some_and(|last| last - first + 1 != count);
@@ -57,16 +57,16 @@ pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a
     constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
 }
 
-/// All buffers of one recorder. Words are read and written as atomics; records are copied by the
-/// one thread that has the recorder, and copying writes nothing but its own tail.
+/// All buffers of one recorder. Words are accessed as atomics; records are copied by the one thread
+/// that owns the recorder, and copying writes only its own tail.
 pub(crate) struct Buffers {
     memory: Mapping,
     shape: Shape,
     count: u32,
 }
 
-/// How often a reader retries to find an instant without an active writer. At a million events a
-/// second and 50 ns each, one poll in twenty meets a writer.
+/// The maximum number of retries to find an instant without an active writer. At a million events
+/// per second and 50 ns each, one poll in twenty meets a writer.
 const POLLS: usize = 200;
 
 impl Buffers {
@@ -82,17 +82,17 @@ impl Buffers {
         self.memory.word(at)
     }
 
-    /// Lost by this buffer so far.
+    /// The number of records lost by this buffer so far.
     pub(crate) fn lost(&self, slot: u32) -> u64 {
         self.control(slot, LOST).load(Ordering::Relaxed)
     }
 
-    /// Instants within cycles that this buffer had no room for beside the cycles.
+    /// The number of instants within cycles without space in this buffer.
     pub(crate) fn refused(&self, slot: u32) -> u64 {
         self.control(slot, REFUSED).load(Ordering::Relaxed)
     }
 
-    /// Lost since the last record that found room, and since when: not yet in any record.
+    /// The losses since the last record with space, and their start: not yet in any record.
     fn pending(&self, slot: u32) -> (u64, u64) {
         let count = self.control(slot, MISSED).load(Ordering::Acquire);
         (count, self.control(slot, MISSED_SINCE).load(Ordering::Relaxed))
@@ -115,7 +115,7 @@ impl Buffers {
         }
     }
 
-    /// How full the fullest is, in hundredths.
+    /// The fill level of the fullest buffer in percent.
     pub(crate) fn fill(&self) -> u64 {
         let used = |slot| {
             let head = self.control(slot, HEAD).load(Ordering::Relaxed);
@@ -124,18 +124,18 @@ impl Buffers {
         (0..self.count).map(used).max().unwrap_or(0) * 100 / self.shape.words
     }
 
-    /// How often this buffer was written from end to end.
+    /// The number of complete passes over this buffer.
     pub(crate) fn laps(&self, slot: u32) -> f64 {
         self.control(slot, HEAD).load(Ordering::Relaxed) as f64 / self.shape.words as f64
     }
 
-    /// A position before which every record is whole; `None` when writers were at work each time.
+    /// A position before which every record is complete; `None` if writers were active each time.
     fn settled(&self, slot: u32) -> Option<u64> {
         for _ in 0..POLLS {
             let done = self.control(slot, DONE).load(Ordering::Acquire);
             fence(Ordering::SeqCst);
-            // `done` never passes `head`, and both only grow: if head equals what done was, nobody
-            // was at work then.
+            // `done` never exceeds `head`, and both only grow: if head equals the earlier done, no
+            // writer was active then.
             if self.control(slot, HEAD).load(Ordering::Acquire) == done {
                 return Some(done);
             }
@@ -144,8 +144,8 @@ impl Buffers {
         None
     }
 
-    /// Appends all whole records to `to` and frees their room. `false` when some were overwritten
-    /// before they were taken, which happens in flight mode alone: then none is taken.
+    /// Appends all whole records to `to` and frees their space. Returns `false`, without taking
+    /// any, if some were overwritten before they were taken, which happens only in flight mode.
     pub(crate) fn take(&self, slot: u32, to: &mut Vec<u8>) -> bool {
         let Some(end) = self.settled(slot) else { return true };
         let tail = self.control(slot, TAIL);
@@ -158,17 +158,17 @@ impl Buffers {
         whole
     }
 
-    /// Flight mode: appends the records between the last place known to begin at or before `from`
-    /// and now, without stopping anybody. What writers may have overwritten meanwhile is left
-    /// out. The result's first record begins where the buffer's oldest does, if that is later.
+    /// Flight mode: appends the records between the last known position at or before `from` and
+    /// now, without stopping writers. Drops records that writers may have overwritten meanwhile.
+    /// The first record is the buffer's oldest if that is later.
     pub(crate) fn newest(&self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
         let end = self.settled(slot)?;
         let begin = self.begin(slot, from, self.oldest(end), end);
         let mark = to.len();
         self.copy(slot, begin, end, to);
         fence(Ordering::SeqCst);
-        // Whatever is reserved by now may be written in, and lies where the words a buffer's length
-        // before lay.
+        // Space reserved by now may be written already; it overlaps the words one buffer length
+        // earlier.
         let safe = self.oldest(self.control(slot, HEAD).load(Ordering::Acquire));
         if safe > begin {
             let begin_again = self.begin(slot, MonotonicNs(i64::MIN), safe, end).min(end);
@@ -177,12 +177,12 @@ impl Buffers {
         Some(())
     }
 
-    /// The first position that a buffer with this head still holds.
+    /// The first position that a buffer with this head still contains.
     fn oldest(&self, head: u64) -> u64 {
         head.saturating_sub(self.shape.words)
     }
 
-    /// Where the newest block that begins at or before `from` begins; else the oldest one from
+    /// The start of the newest block that begins at or before `from`; else of the oldest one from
     /// `least` on.
     fn begin(&self, slot: u32, from: MonotonicNs, least: u64, end: u64) -> u64 {
         let mut begin = end;
@@ -210,13 +210,12 @@ impl Buffers {
         begin
     }
 
-    /// A word of the data, or behind it of the index.
+    /// A word of the data or, after it, of the index.
     fn word(&self, slot: u32, at: u64) -> u64 {
         let at = slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
         self.memory.word(at).load(Ordering::Relaxed)
     }
 
-    /// Copies the words between two positions.
     fn copy(&self, slot: u32, begin: u64, end: u64, to: &mut Vec<u8>) {
         let (words, mask) = (self.shape.words, self.shape.mask());
         let first = (end - begin).min(words - (begin & mask));
@@ -225,10 +224,10 @@ impl Buffers {
                 slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
             let bytes = count as usize * 8;
             to.reserve(bytes);
-            // SAFETY: the source lies within this slot's data, which is within the mapping; writers
-            // do not touch it before the tail has passed it (in flight mode they may,
-            // and the caller throws away what they could have touched). The destination
-            // has just been reserved and cannot overlap a mapping of the kernel's.
+            // SAFETY: the source is within this slot's data, which is within the mapping; writers
+            // do not touch it before the tail has passed it (in flight mode they may, and the
+            // caller discards everything they could have touched). The destination has just been
+            // reserved and cannot overlap a mapping of the kernel's.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     self.memory.start().as_ptr().add(at),
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(table[..10], [0xff, 0xff, 0, 0, 0xff, 0xff, 1, 0, 0xff, 0xff]);
     }
 
-    /// Two buffers in a file, as they lie in a map.
+    /// Two buffers in a file, with the layout of a map.
     fn in_a_file() -> Buffers {
         let shape = Shape::of(0, false);
         let file = tempfile::tempfile().expect("a file");

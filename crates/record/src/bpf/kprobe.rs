@@ -1,5 +1,5 @@
-//! Programs at functions of the kernel (Documentation/trace/kprobes.rst): a perf event of the PMU
-//! `kprobe` for each.
+//! Programs at kernel functions (Documentation/trace/kprobes.rst): a perf event of the PMU `kprobe`
+//! for each.
 
 use super::object::{LoadError, Object};
 use super::sys::{self, ProgramShape};
@@ -9,12 +9,12 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Where the kernel describes its kprobes as events.
+/// The kernel's description of kprobes as events.
 const DEVICE: &str = "/sys/bus/event_source/devices/kprobe";
 
 impl Object {
-    /// Loads the program and puts it at all functions, the cookie of each its place in the list; it
-    /// is there as long as the descriptors.
+    /// Loads the program and attaches it to all functions, with the index in the list as cookie,
+    /// until the descriptors are closed.
     pub(crate) fn attach_kprobes(
         &self,
         program: &str,
@@ -47,7 +47,7 @@ impl Object {
     }
 }
 
-/// The number of the PMU and the bit that asks for the return; the error says what the kernel
+/// The number of the PMU and the bit that selects the return; the error states what the kernel
 /// lacks.
 pub(crate) fn device() -> Result<(u32, u32), String> {
     let read = |name: &str| std::fs::read_to_string(format!("{DEVICE}/{name}"));

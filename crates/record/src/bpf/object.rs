@@ -1,4 +1,4 @@
-//! An object file that clang made, on its way into this kernel.
+//! An object file from clang, loaded into this kernel.
 
 use super::sys::{self, Code, MapShape, ProgramShape};
 use aya_obj::btf::{Btf, BtfFeatures, BtfKind};
@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// Why a program does not run.
+/// The reason why a program does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     /// Built without these programs.
@@ -22,7 +22,7 @@ pub(crate) enum LoadError {
     /// The kernel does not describe its types.
     #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux: {0})")]
     NoBtf(String),
-    /// The object cannot be fitted to this kernel.
+    /// The object cannot be adapted to this kernel.
     #[error("the BPF programs do not fit this kernel: {0}")]
     Unfit(String),
     /// A map was refused.
@@ -31,7 +31,7 @@ pub(crate) enum LoadError {
     /// The kernel has no such tracepoint.
     #[error("this kernel has no tracepoint {0}")]
     NoTracepoint(String),
-    /// tracefs does not help.
+    /// tracefs is unavailable.
     #[error("{0}")]
     NoTracefs(String),
     /// A function of the kernel cannot be probed.
@@ -49,33 +49,33 @@ fn why_not_built() -> &'static str {
     }
 }
 
-/// The verifier says its reason last, before its statistics.
+/// The verifier's reason is in its last line before the statistics.
 fn last_line(log: &str) -> String {
     let line = log.lines().rev().find(|line| !line.is_empty() && !line.starts_with("processed "));
     line.map_or_else(String::new, |line| format!(" ({line})"))
 }
 
-/// An object whose programs can be loaded.
+/// An object with loadable programs.
 pub(crate) struct Object {
     object: aya_obj::Object,
     maps: BTreeMap<String, OwnedFd>,
     /// Those of its functions, where the kernel takes them.
     types: Option<OwnedFd>,
-    /// Programs that are loaded and not attached yet, each with its tracepoint.
+    /// Programs that are loaded but not attached yet, each with its tracepoint.
     loaded_ahead: Mutex<Vec<((String, String), OwnedFd)>>,
 }
 
-/// A program that runs at a tracepoint until this and what was cloned of it are dropped.
+/// A program that runs at a tracepoint until this and its clones are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Attach {
     tracepoint: String,
     program: Arc<OwnedFd>,
-    /// None while it is paused.
+    /// Empty while it is paused.
     links: Arc<Mutex<Vec<OwnedFd>>>,
     how: How,
 }
 
-/// How a program is attached.
+/// The way a program is attached.
 #[derive(Clone, Debug)]
 enum How {
     Btf,
@@ -109,7 +109,7 @@ impl Attach {
         let (tracepoint, program) = (tracepoint.to_owned(), Arc::new(program));
         Ok(Attach { tracepoint, program, links, how })
     }
-    /// Stays loaded, and does not run until it is resumed.
+    /// Keeps it loaded, but not running until resumed.
     pub(crate) fn pause(&self) {
         drop(self.links.lock().map(|mut links| std::mem::take(&mut *links)));
     }
@@ -129,15 +129,15 @@ impl Attach {
     pub(crate) fn run_time(&self) -> Option<(u64, u64)> {
         sys::run_time(&self.program).ok()
     }
-    /// The same of all of these together.
+    /// The sum over these programs.
     pub(crate) fn run_time_of(all: &[Attach]) -> Option<(u64, u64)> {
         all.iter().map(Attach::run_time).try_fold((0, 0), |sum, one| {
             let (ns, runs) = one?;
             Some((sum.0 + ns, sum.1 + runs))
         })
     }
-    /// The first of the alternatives in `programs`, separated by `|`, that this kernel takes; the
-    /// error is the last one's.
+    /// The first of the alternatives in `programs`, separated by `|`, that this kernel accepts; the
+    /// error is that of the last one.
     pub(crate) fn first_of(
         programs: &str,
         attach: impl Fn(&str) -> Result<Attach, LoadError>,
@@ -149,8 +149,8 @@ impl Attach {
 }
 
 impl Object {
-    /// Unpacks what build.rs packed, and sets the constants of the programs: names with their
-    /// bytes.
+    /// Decompresses the output of build.rs, and sets the constants of the programs: names with
+    /// their bytes.
     pub(crate) fn open(packed: &[u8], constants: &[(&str, &[u8])]) -> Result<Object, LoadError> {
         let mut bytes = Vec::new();
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
@@ -168,7 +168,7 @@ impl Object {
         Ok(Object { object, maps, types, loaded_ahead: Mutex::default() })
     }
 
-    /// Gives a map another shape than the source does: bytes of a value, and entries.
+    /// Changes the shape of a map from that of the source: bytes of a value, and entries.
     pub(crate) fn shape(&mut self, map: &str, value: u32, entries: u32) {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_value_size(value);
@@ -176,7 +176,7 @@ impl Object {
         }
     }
 
-    /// The same for its entries alone.
+    /// The same for the number of entries only.
     pub(crate) fn entries(&mut self, map: &str, entries: u32) {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_max_entries(entries);
@@ -200,13 +200,13 @@ impl Object {
             .map_err(|why| LoadError::Map { bytes: bytes as u64, why })
     }
 
-    /// Uses this map under that name, instead of one of its own.
+    /// Uses this map for that name, instead of creating one.
     pub(crate) fn adopt(&mut self, name: &str, map: OwnedFd) {
         self.maps.insert(name.to_owned(), map);
     }
 
-    /// Makes the maps that it was not given, and fits the programs to them, and where they need
-    /// that to the kernel's types.
+    /// Creates the missing maps, and adapts the programs to them and, if necessary, to the kernel's
+    /// types.
     pub(crate) fn prepare(&mut self, kernel: Option<&Btf>) -> Result<(), LoadError> {
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         for (name, map) in &self.object.maps {
@@ -229,9 +229,9 @@ impl Object {
         self.object.relocate_calls(&text).map_err(|why| unfit(&Whole(&why)))
     }
 
-    /// Loads programs for tracepoints on all CPUs at once, those that take longest first: the
-    /// kernel follows each of their paths, which takes it a second and more. What is refused is
-    /// refused again where it is attached.
+    /// Loads programs for tracepoints on all CPUs at once, longest verification first: the kernel
+    /// follows each of their paths, which takes a second or more. A program refused here is refused
+    /// again when it is attached.
     pub(crate) fn load_ahead(&self, kernel: &Btf, programs: &[(&str, String)]) {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);
@@ -243,7 +243,7 @@ impl Object {
                 }
             }
         };
-        // On one CPU they are loaded where they are attached.
+        // With a single CPU, they are loaded when they are attached.
         std::thread::scope(|scope| {
             (1..workers.min(programs.len())).for_each(|_| drop(scope.spawn(work)));
             if workers > 1 {
@@ -289,7 +289,7 @@ impl Object {
         })
     }
 
-    /// The same for the return of a function of the kernel, where it can be traced (fexit).
+    /// The same for the return of a kernel function, if it can be traced (fexit).
     pub(crate) fn attach_function_exit(
         &self,
         kernel: &Btf,
@@ -337,7 +337,7 @@ impl Object {
         Attach::new(tracepoint, program, how).map_err(|why| refused((why, String::new())))
     }
 
-    /// The same for a program that takes the tracepoint's arguments as they are.
+    /// The same for a program that takes the tracepoint's raw arguments.
     pub(crate) fn attach_raw_tracepoint(
         &self,
         program: &str,
@@ -358,7 +358,6 @@ impl Object {
         }
     }
 
-    /// Loads a program that is run by [`sys::run`].
     pub(crate) fn load_to_be_run(&self, program: &str) -> Result<OwnedFd, LoadError> {
         let refused =
             |(why, log)| LoadError::Refused { tracepoint: format!("`{program}`"), why, log };
@@ -388,14 +387,14 @@ impl Object {
 /// Of kernels with BTF tracepoints (5.11) and later; no object has enumerations of 64 bits.
 const FEATURES: BtfFeatures = BtfFeatures::new(true, true, true, true, true, false, false, false);
 
-/// Where clang puts what is constant.
+/// clang's section for constants.
 const RODATA: &str = ".rodata";
 
-/// Makes loads of constants from the map with this descriptor numbers in the instructions: a
-/// program that runs once a wake-up finds the line that they stand in, and the page's translation,
-/// in no cache. Must come after relocation.
+/// Replaces loads of constants from the map with this descriptor by immediate numbers: a program
+/// that runs once per wake-up finds neither their cache line nor the page's translation in a cache.
+/// Must follow relocation.
 fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
-    /// `dst = imm ll`, of two instructions' length.
+    /// `dst = imm ll`, two instructions long.
     const LOAD_IMMEDIATE: u8 = 0x18;
     /// BPF_PSEUDO_MAP_VALUE: the second half is the offset.
     const MAP_VALUE: u8 = 2;
@@ -414,7 +413,7 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
         let is_address =
             address.code == LOAD_IMMEDIATE && address.src_reg() == MAP_VALUE && address.imm == map;
         let is_of_it = load.src_reg() == address.dst_reg() && !jumps.contains(&(at + 2));
-        // Only where nothing else uses the address.
+        // Only if nothing else uses the address.
         let is_last_use = load.dst_reg() == address.dst_reg()
             || !jumps.contains(&(at + 3)) && overwrites(&next, address.dst_reg());
         if !is_address || !is_of_it || !is_last_use {
@@ -433,7 +432,7 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
     }
 }
 
-/// `goto +0`, which the kernel takes out.
+/// `goto +0`, which the kernel removes.
 fn nop() -> bpf_insn {
     bpf_insn {
         code: 0x05,
@@ -444,7 +443,7 @@ fn nop() -> bpf_insn {
     }
 }
 
-/// Whether this gives the register another value, without looking at the one it has.
+/// Whether this sets the register without reading it.
 fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
     let is_load = instruction.code & 7 == 1; // BPF_LDX
     // BPF_MOV, 64 and 32 bits, of a number or a register.
@@ -455,8 +454,8 @@ fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
         && (of_number || instruction.src_reg() != register)
 }
 
-/// Where an instruction may jump to. Calls of functions are none: what they begin with is not in
-/// the midst of a load.
+/// The target of a jump. Calls of functions are excluded, as they cannot begin in the middle of a
+/// load.
 fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
     let class = instruction.code & 7;
     // Neither BPF_CALL nor BPF_EXIT.
@@ -464,7 +463,7 @@ fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
     is_jump.then(|| (at as i64 + 1 + i64::from(instruction.off)) as usize)
 }
 
-/// `struct bpf_insn` of the kernel as its 8 bytes.
+/// The kernel's `struct bpf_insn` as 8 bytes.
 fn word(instruction: &bpf_insn) -> u64 {
     let registers = u64::from(instruction.dst_reg()) | u64::from(instruction.src_reg()) << 4;
     let offset = u64::from(instruction.off as u16);
@@ -494,7 +493,7 @@ fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
     Ok(fd)
 }
 
-/// An error with its causes, which the loader's own messages leave out.
+/// An error with its causes, which the loader's own messages omit.
 struct Whole<'a>(&'a dyn std::error::Error);
 
 impl std::fmt::Display for Whole<'_> {
@@ -525,7 +524,7 @@ mod tests {
         [instruction(0x18, to, 2, 0, MAP), instruction(0, 0, 0, 0, offset)]
     }
 
-    /// The constant that is in place of the load; `None` where it was left.
+    /// The constant that replaced the load; `None` if it was kept.
     fn inlined(program: &[bpf_insn], map: i32) -> Option<(u8, u64)> {
         let mut program = program.to_vec();
         let before: Vec<u64> = program.iter().map(word).collect();
@@ -552,7 +551,7 @@ mod tests {
         assert_eq!(inlined(&load(0x61, 4), MAP), Some((1, 0xffff_ffff)));
         assert_eq!(inlined(&load(0x71, 4), MAP), Some((1, 0xff)));
         assert_eq!(inlined(&load(0x69, 4), MAP), Some((1, 0xffff)));
-        // Beyond its end, of another map, and no load.
+        // Beyond its end, from another map, and not a load.
         assert_eq!(inlined(&load(0x79, 12), MAP), None);
         assert_eq!(inlined(&load(0x61, 0), MAP + 1), None);
         assert_eq!(inlined(&load(0x63, 0), MAP), None);
@@ -569,7 +568,7 @@ mod tests {
         assert_eq!(again(instruction(0x61, 3, 1, 4, 0)), None);
         assert_eq!(again(instruction(0x61, 1, 1, 4, 0)), None);
         assert_eq!(again(instruction(0x07, 1, 0, 0, 4)), None);
-        // Overwritten before anybody could.
+        // Overwritten before any use.
         assert_eq!(again(instruction(0xb7, 1, 0, 0, 4)), Some((2, 1)));
         assert_eq!(again(instruction(0xbc, 1, 8, 0, 0)), Some((2, 1)));
     }

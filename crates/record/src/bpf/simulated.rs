@@ -1,6 +1,6 @@
 //! The BPF programs on a simulated kernel (`tests/simulated/world.h`): compiled for this machine,
-//! called as tracepoints call them, and held against what they must make of the events. A line of
-//! theirs that is wrong shows here in a second, without rights and on any number of CPUs.
+//! called as by tracepoints, and compared with the results that the events must give. A wrong line
+//! shows here in a second, without privileges and for any number of CPUs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,8 @@ pub(crate) fn compiled(name: &str) -> Option<(PathBuf, tempfile::TempDir)> {
     let (tests, place) = (here.join("tests/simulated"), tempfile::tempdir().expect("a directory"));
     let program = place.path().join(name);
     let mut compiler = Command::new("cc");
-    // Without `const`, which the loader's relocations stand for, much of the source is warned of.
+    // Without `const`, which the loader's relocations represent, much of the source causes
+    // warnings.
     compiler.args(["-std=gnu11", "-O1", "-w", "-I"]).arg(here.join("bpf")).arg("-I").arg(&tests);
     compiler.arg(tests.join(format!("{name}.c"))).arg("-o").arg(&program);
     let Ok(compiled) = compiler.output() else {

@@ -1,4 +1,4 @@
-//! bpf(2), as far as it is needed (include/uapi/linux/bpf.h, `union bpf_attr`).
+//! bpf(2), as far as needed (include/uapi/linux/bpf.h, `union bpf_attr`).
 
 use crate::perf;
 use punctual_sys::check;
@@ -35,7 +35,7 @@ const SLEEPABLE: u32 = 1 << 4;
 const ATTACH_RAW_TP: u32 = 23;
 const ATTACH_EXIT: u32 = 25;
 
-/// `union bpf_attr`, filled by offset; what is not set is zero.
+/// `union bpf_attr`, filled by offset; everything else is zero.
 #[derive(Clone)]
 pub(crate) struct Attr([u64; 20]);
 
@@ -56,7 +56,7 @@ impl Attr {
     pub(crate) fn pointer<T>(self, offset: usize, to: *const T) -> Attr {
         self.u64(offset, to as usize as u64)
     }
-    /// A name of at most 15 bytes in a field of 16; the kernel takes letters, digits, `_` and `.`.
+    /// A name of at most 15 bytes in a field of 16; the kernel allows letters, digits, `_` and `.`.
     pub(crate) fn name(mut self, offset: usize, name: &str) -> Attr {
         let plain =
             name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').take(15);
@@ -66,15 +66,14 @@ impl Attr {
         self
     }
     /// # Safety
-    /// Every pointer in it must be valid for what the command does with it.
+    /// Every pointer in it must be valid for the command's use of it.
     pub(crate) unsafe fn call(&mut self, command: Command) -> io::Result<libc::c_long> {
         let size = size_of_val(&self.0);
-        // SAFETY: the attribute is ours and of the size that is said; the caller answers for the
-        // pointers in it. The kernel accepts a longer attribute than it knows if what it
-        // does not know is zero.
+        // SAFETY: the attribute is ours and of the stated size; the caller answers for the pointers
+        // in it. The kernel accepts a longer attribute than it knows if the unknown part is zero.
         check(unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) })
     }
-    /// The same, for commands that give a file descriptor.
+    /// The same, for commands that return a file descriptor.
     ///
     /// # Safety
     /// As [`Attr::call`].
@@ -86,7 +85,6 @@ impl Attr {
     }
 }
 
-/// What a map is like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapShape {
     pub(crate) kind: u32,
@@ -125,7 +123,7 @@ pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<
     unsafe { attr.clone().call(Command::MapUpdate) }.map(drop)
 }
 
-/// The addresses of a stack in a map whose values have `SIZE` bytes, the innermost first.
+/// The addresses of a stack in a map whose values have `SIZE` bytes, innermost first.
 pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
     let mut bytes = [0; SIZE];
     if look_up(map, &number.to_ne_bytes(), &mut bytes).is_err() {
@@ -152,13 +150,13 @@ pub(crate) fn delete(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
     unsafe { attr.clone().call(Command::MapDelete) }.map(drop)
 }
 
-/// The key after this one, or the first; an error where there is none.
+/// The key after this one, or the first; an error if there is none.
 pub(crate) fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]) -> io::Result<()> {
     let key = key.map_or(std::ptr::null(), <[u8]>::as_ptr);
     let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key);
     let attr = attr.pointer(16, next.as_mut_ptr());
-    // SAFETY: key, where there is one, and next live through the call; callers give them the size
-    // of the map's keys.
+    // SAFETY: key, if any, and next live through the call; callers give them the size of the map's
+    // keys.
     unsafe { attr.clone().call(Command::MapNextKey) }.map(drop)
 }
 
@@ -167,7 +165,7 @@ pub(crate) fn freeze_map(map: &OwnedFd) -> io::Result<()> {
     unsafe { Attr::new().u32(0, map.as_raw_fd() as u32).call(Command::MapFreeze) }.map(drop)
 }
 
-/// What a program is, beside its instructions.
+/// The properties of a program besides its instructions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProgramShape<'a> {
     pub(crate) name: &'a str,
@@ -201,7 +199,7 @@ impl<'a> ProgramShape<'a> {
     pub(crate) fn perf_event(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { kind: PROGRAM_PERF_EVENT, ..ProgramShape::tracepoint(name) }
     }
-    /// For a tracepoint whose arguments it takes as they are.
+    /// For a tracepoint whose raw arguments it takes.
     pub(crate) fn raw_tracepoint(name: &'a str) -> ProgramShape<'a> {
         ProgramShape {
             name,
@@ -211,7 +209,7 @@ impl<'a> ProgramShape<'a> {
             flags: 0,
         }
     }
-    /// To be run by [`run`], since 5.14.
+    /// For [`run`], since 5.14.
     pub(crate) fn to_be_run(name: &'a str) -> ProgramShape<'a> {
         ProgramShape {
             name,
@@ -223,7 +221,7 @@ impl<'a> ProgramShape<'a> {
     }
 }
 
-/// Runs a program of that shape once, in the calling thread; what it returned.
+/// Runs a program of that shape once, in the calling thread; returns its result.
 pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
     let mut attr = Attr::new().u32(0, program.as_raw_fd() as u32);
     // SAFETY: no pointers.
@@ -231,12 +229,12 @@ pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
     Ok((attr.0[0] >> 32) as u32)
 }
 
-/// How often a program is loaded that a signal keeps from being verified.
+/// The maximum number of attempts to load a program while signals interrupt its verification.
 const LOADS: usize = 32;
 
-/// The verifier gives up with EAGAIN where a signal is pending (kernel/bpf/verifier.c, do_check);
-/// also where the process is to be stopped or frozen, which no mask prevents. Once that is over it
-/// may be asked again.
+/// Repeats a load after EAGAIN: the verifier gives up while a signal is pending
+/// (kernel/bpf/verifier.c, do_check), or while the process is to be stopped or frozen, which no
+/// mask prevents.
 fn again<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 1..LOADS {
         match load() {
@@ -294,7 +292,7 @@ pub(crate) fn load_program(
     }
     let mut log = vec![0u8; 1 << 20];
     let attr = attr.u32(24, 1).u32(28, log.len() as u32).pointer(32, log.as_mut_ptr());
-    // SAFETY: as above, and the log is as long as is said.
+    // SAFETY: as above, and the log has the stated length.
     match again(|| unsafe { attr.clone().open(Command::ProgramLoad) }) {
         Ok(program) => Ok(program),
         Err(why) => {
@@ -304,15 +302,14 @@ pub(crate) fn load_program(
     }
 }
 
-/// Attaches a program to the tracepoint with this number, on all CPUs; it stays as long as the
-/// descriptor (perf_event_open(2)).
+/// Attaches a program to the tracepoint with this number, on all CPUs, until the descriptor is
+/// closed (perf_event_open(2)).
 pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedFd> {
     let (kind, config) = (perf::Kind::Tracepoint as u32, id.into());
     attach_perf_event(program, perf::Attr { kind, config, ..perf::Attr::default() }, 0)
 }
 
-/// Runs a program at each count of a software event on this CPU; it stays as long as the
-/// descriptor.
+/// Runs a program at each count of a software event on this CPU, until the descriptor is closed.
 pub(crate) fn attach_software_event(
     program: &OwnedFd,
     event: u64,
@@ -340,21 +337,21 @@ fn attach_perf_event(program: &OwnedFd, attr: perf::Attr, cpu: i32) -> io::Resul
     Ok(event)
 }
 
-/// Attaches a program to the tracepoint that it was loaded for; it stays as long as the descriptor.
+/// Attaches a program to the tracepoint that it was loaded for, until the descriptor is closed.
 pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     unsafe { Attr::new().u32(8, program.as_raw_fd() as u32).open(Command::RawTracepointOpen) }
 }
 
-/// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT where the kernel itself has
-/// no tracepoint of that name (since 4.17).
+/// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT if the kernel itself has no
+/// tracepoint of that name (since 4.17).
 pub(crate) fn attach_raw_tracepoint(program: &OwnedFd, tracepoint: &CStr) -> io::Result<OwnedFd> {
     let attr = Attr::new().pointer(0, tracepoint.as_ptr()).u32(8, program.as_raw_fd() as u32);
     // SAFETY: the name lives through the call, and ends with NUL.
     unsafe { attr.clone().open(Command::RawTracepointOpen) }
 }
 
-/// How often the program was not run because it was running already on that CPU
+/// The number of times the program was not run as it was already running on that CPU
 /// (`bpf_prog_info::recursion_misses`, since 5.12).
 pub(crate) fn recursion_misses(program: &OwnedFd) -> io::Result<u64> {
     Ok(info(program)?[MISSES])
@@ -368,20 +365,20 @@ const RUN_TIME: usize = 192 / 8;
 fn info(program: &OwnedFd) -> io::Result<[u64; MISSES + 2]> {
     let mut info = [0u64; MISSES + 2];
     let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, size_of_val(&info) as u32);
-    // SAFETY: the information is ours and as long as is said.
+    // SAFETY: the information is ours and has the stated length.
     unsafe { attr.pointer(8, info.as_mut_ptr()).call(Command::InfoByFd)? };
     Ok(info)
 }
 
-/// For how many ns a program ran and how often, as far as that was counted: see
+/// The run time of a program in ns and its number of runs, as far as counted: see
 /// [`enable_run_time`].
 pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
     let info = info(program)?;
     Ok((info[RUN_TIME], info[RUN_TIME + 1]))
 }
 
-/// Makes the kernel count how long programs run, as long as the descriptor lives
-/// (BPF_STATS_RUN_TIME, since 5.8).
+/// Makes the kernel count the run times of programs while the descriptor lives (BPF_STATS_RUN_TIME,
+/// since 5.8).
 pub(crate) fn enable_run_time() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     unsafe { Attr::new().u32(0, 0).open(Command::EnableStats) }

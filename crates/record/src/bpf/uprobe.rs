@@ -2,8 +2,8 @@
 //! kernel/events/uprobes.c).
 //!
 //! Since Linux 6.10 one link probes any number of places (BPF_TRACE_UPROBE_MULTI; it exists since
-//! 6.6, and until 6.10 watched one thread where a process was asked for). Before that each place is
-//! a perf event of its own.
+//! 6.6, and before 6.10 watched one thread instead of a process). Before that each place is a
+//! separate perf event.
 
 use super::object::{LoadError, Object};
 use super::sys::{self, Attr, Command, ProgramShape};
@@ -21,7 +21,7 @@ const ATTACH_UPROBE_MULTI: u32 = 48;
 const ATTACH_PERF_EVENT: u32 = 41;
 const MULTI_RETURN: u32 = 1;
 
-/// A place in a file, and the number that the program finds in its cookie.
+/// A place in a file, with the number for the program's cookie.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) file: &'a Path,
@@ -29,14 +29,14 @@ pub(crate) struct Place<'a> {
     pub(crate) cookie: u64,
 }
 
-/// Which processes run into the probes.
+/// The processes affected by the probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scope {
     All,
     Process(u32),
 }
 
-/// Whether a probe is at a function's entry or where it returns.
+/// The position of a probe: a function's entry or its return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
     Entry,
@@ -44,7 +44,7 @@ pub(crate) enum At {
 }
 
 impl Object {
-    /// Loads the program and puts it at all places; it is there as long as the descriptors.
+    /// Loads the program and attaches it at all places, until the descriptors are closed.
     pub(crate) fn attach_uprobes(
         &self,
         program: &str,
@@ -103,11 +103,11 @@ fn by_file<'p, 'a>(places: &'p [Place<'a>]) -> BTreeMap<&'a Path, Vec<&'p Place<
 
 #[cfg(test)]
 thread_local! {
-    /// Lets a test take the way of older kernels.
+    /// Lets a test use the method of older kernels.
     pub(crate) static ONE_BY_ONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether this kernel's uprobe.multi means a process by a process.
+/// Whether this kernel's uprobe.multi watches whole processes.
 fn multi_is_sound() -> bool {
     #[cfg(test)]
     if ONE_BY_ONE.get() {
@@ -143,18 +143,18 @@ fn link_multi(
         Scope::All => 0,
         Scope::Process(pid) => pid,
     };
-    // SAFETY: path, offsets and cookies live through the call and are as long as is said.
+    // SAFETY: path, offsets and cookies live through the call and have the stated lengths.
     unsafe { attr.u32(56, pid).open(Command::LinkCreate) }
 }
 
-/// A perf event at the place, and the program on it; both descriptors keep it there.
+/// A perf event at the place, with the program attached; both descriptors keep it there.
 fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Result<[OwnedFd; 2]> {
     let read = |name: &str| {
         std::fs::read_to_string(format!("/sys/bus/event_source/devices/uprobe/{name}"))
     };
     let kind: u32 =
         read("type")?.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    // `config:0`: the bit that asks for the return.
+    // `config:0`: the bit that selects the return.
     let bit: u32 =
         read("format/retprobe")?.trim().trim_start_matches("config:").parse().unwrap_or(0);
     let path = path_of(place.file)?;
@@ -175,7 +175,7 @@ fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Resu
     Ok([link, event])
 }
 
-/// Puts a program on a perf event, with the cookie that it finds there (since 5.15).
+/// Attaches a program to a perf event, with its cookie (since 5.15).
 pub(super) fn link_event(program: &OwnedFd, event: &OwnedFd, cookie: u64) -> io::Result<OwnedFd> {
     let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
     let mut attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, cookie);

@@ -1,4 +1,4 @@
-//! Counts that the programs keep beside the entries.
+//! The programs' counts besides the entries.
 
 use crate::bpf::sys;
 use crate::wire::layout::{self as wire, Own, OwnKey};
@@ -6,7 +6,7 @@ use punctual_core::cycle::TaskName;
 use punctual_core::entry::{EntryCounts, OwnCount, OwnEntry};
 use std::os::fd::OwnedFd;
 
-/// The last part of `struct cpu`.
+/// Reads the last part of `struct cpu`.
 pub(super) fn read(cpu: &[u8]) -> Option<EntryCounts> {
     let counts = wire::EntryCounts::read(cpu.last_chunk::<{ wire::EntryCounts::SIZE }>()?);
     Some(EntryCounts {

@@ -1,11 +1,11 @@
-//! An entry from its record.
+//! Decodes the records of entries.
 
 use crate::wire::layout::{self as wire, Entry as Wire, Header};
 use punctual_core::cycle::TaskName;
 use punctual_core::entry::{Entry, Originator, Served, Vector, Via};
 use punctual_core::{MonotonicNs, Nanos};
 
-/// The entries in what a buffer held. What is something else, or cut off, is passed over.
+/// Reads the entries in a buffer. Skips everything else, and truncated records.
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Entry)) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);

@@ -1,8 +1,8 @@
-//! The events of which entries are made, through tracefs, for kernels without BPF or BTF and for
-//! who may not use it.
+//! The events for entries through tracefs, for kernels without BPF or BTF, and users without access
+//! to it.
 //!
-//! Two recordings: of what runs, interrupts, sends, queues and arms on all CPUs; and of system
-//! calls and page faults on the chosen ones alone.
+//! Two recordings: switches, interrupts and the originating actions on all CPUs; system calls and
+//! page faults on the chosen CPUs only.
 
 use super::{OPTIONAL, RAW, kernel_functions, not_shown};
 use crate::merged::Merged;
@@ -18,29 +18,29 @@ use punctual_core::{CpuSet, Event, Finding};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// Of each CPU and recording: some 50,000 events between two drains.
+/// The buffer of each CPU and recording: some 50,000 events between two drains.
 const BUFFER: usize = 4 << 20;
 const OF_ALL: [Group; 4] = [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq];
 const OF_CHOSEN: [Group; 2] = [Group::Syscall, Group::Fault];
-/// Shows flushes of the TLB on kernels that do not show function calls.
+/// Shows TLB flushes on kernels that do not show function calls.
 const TLB: &str = "tlb:tlb_flush";
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Threads of which it is kept whether they are the kernel's.
+/// The maximum number of threads for which it is kept whether they are kernel threads.
 const THREADS: usize = 16_384;
 
-/// Events that are recorded; the recordings end when this is dropped.
+/// The event recordings; dropping this ends them.
 pub struct TracedEntries {
     machine: Recorder,
-    /// What the tasks do themselves; none where the kernel does not show it.
+    /// The actions of the tasks themselves; none if the kernel does not show them.
     own: Option<Recorder>,
     merged: Merged,
     kernel: RefCell<HashMap<u32, bool>>,
-    /// The tracepoints that are recorded by name.
+    /// The tracepoints recorded by name.
     pub formats: Vec<TracepointFormat>,
     pub numbers: BTreeMap<u8, String>,
-    /// Functions that have a meaning of their own.
+    /// The functions with a special meaning.
     pub functions: KernelFunctions,
-    /// What the kernel does not show, and why.
+    /// The information that the kernel does not provide, with reasons.
     pub findings: Vec<Finding>,
     pub vectors: Vec<Vector>,
     /// As of [`super::EntryRecorder`].
@@ -48,14 +48,14 @@ pub struct TracedEntries {
 }
 
 impl TracedEntries {
-    /// Starts for these CPUs of those that are online, with these tracepoints beside the groups.
+    /// Starts for these CPUs among those online, with these tracepoints besides the groups.
     pub fn start(
         cpus: &CpuSet,
         online: &CpuSet,
         tracepoints: &[&str],
     ) -> Result<TracedEntries, StartError> {
         let refused = |why| StartError::Backend { backend: "tracefs", why, remedy: None };
-        // tracefs has the ids of the initial namespace alone.
+        // tracefs only has the ids of the initial namespace.
         if let Some(why) = foreign_ids() {
             return Err(refused(why.to_owned()));
         }
@@ -75,7 +75,7 @@ impl TracedEntries {
             ..Request::new(&OF_ALL, online.clone())
         })?;
         let names = machine.names();
-        // Without it that is not known, and nothing else.
+        // Without it only those actions are unknown.
         let own = Recorder::start(Request {
             buffer: BUFFER,
             backend: Backend::Tracefs,
@@ -106,12 +106,12 @@ impl TracedEntries {
         })
     }
 
-    /// What has happened, in the order of time.
+    /// Returns the new events in order of time.
     pub fn take(&mut self) -> Vec<Event> {
         self.merged.take([&mut self.machine].into_iter().chain(&mut self.own))
     }
 
-    /// The name of a task; empty where it is not known.
+    /// The name of a task; empty if unknown.
     pub fn name(&self, tid: u32) -> TaskName {
         let mut name = TaskName::default();
         let comm = self.machine.comm(tid).unwrap_or_default().as_bytes();
@@ -120,7 +120,7 @@ impl TracedEntries {
         name
     }
 
-    /// Whether it is a thread of the kernel; not known of one that has ended before it was asked.
+    /// Whether it is a kernel thread; unknown for one that ended before it was queried.
     pub fn is_kernel(&self, tid: u32) -> bool {
         let mut known = self.kernel.borrow_mut();
         if known.len() >= THREADS {
@@ -128,7 +128,8 @@ impl TracedEntries {
         }
         *known.entry(tid).or_insert_with(|| {
             let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-            // Behind the name, which may hold anything: state, 5 numbers, flags (proc_pid_stat(5)).
+            // After the name, which may contain anything: state, 5 numbers, flags
+            // (proc_pid_stat(5)).
             let flags = stat
                 .rsplit_once(')')
                 .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
@@ -137,7 +138,7 @@ impl TracedEntries {
     }
 }
 
-/// What is not known because the kernel lacks these.
+/// The information that is unavailable without these tracepoints.
 fn lacking(missing: &[NamedTracepoint]) -> Vec<Finding> {
     let mut by_use: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for named in missing {

@@ -6,7 +6,7 @@ use punctual_core::event::Names;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Adds everything but tasks, functions and points. What cannot be read stays a number.
+/// Adds everything except tasks, functions and points. Numbers without a readable name are kept.
 pub(crate) fn name_machine(names: &mut Names) {
     names.syscalls = syscall_names();
     names.softirqs = (0..).zip(SOFTIRQS).map(|(vector, name)| (vector, name.to_owned())).collect();
@@ -46,8 +46,8 @@ const VECTORS: [(u8, &str); 11] = [
     (0xff, "spurious_apic"),
 ];
 
-/// ` 24:  1  0  PCI-MSIX-0000:00:01.0  0-edge  virtio0-config`: the handlers are what follows the
-/// counts, the chip and the kind.
+/// ` 24:  1  0  PCI-MSIX-0000:00:01.0  0-edge  virtio0-config`: the handlers follow the counts, the
+/// chip and the kind.
 fn interrupts(text: &str) -> BTreeMap<u32, String> {
     let mut lines = text.lines();
     let cpus = lines.next().unwrap_or_default().split_whitespace().count();
@@ -82,8 +82,8 @@ fn devices(text: &str) -> BTreeMap<u32, String> {
     text.lines().filter_map(device).collect()
 }
 
-/// What CPU 0 says of each of its idle states (Documentation/ABI/testing/sysfs-devices-system-cpu):
-/// all CPUs of one kind have the same.
+/// The idle states of CPU 0 (Documentation/ABI/testing/sysfs-devices-system-cpu): all CPUs of one
+/// kind have the same.
 fn idle_states(file: &str) -> impl Iterator<Item = (u32, String)> {
     (0..32).map_while(move |state: u32| {
         let path = format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/{file}");

@@ -1,15 +1,14 @@
-//! Names of kernel functions, for those addresses that occur.
+//! Names of the kernel functions at the addresses that occur.
 
 use punctual_core::Fact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// The functions that hold these addresses, as `function` or, away from its beginning,
-/// `function+0x1f`.
+/// The functions at these addresses, as `function` or, not at its start, `function+0x1f`.
 ///
-/// The kernel shows addresses of zero to those who may not know them (kernel.kptr_restrict, missing
-/// CAP_SYSLOG): that is a fact too.
+/// The kernel shows zero addresses to unprivileged users (kernel.kptr_restrict, missing
+/// CAP_SYSLOG), which is reported.
 pub fn kernel_symbols(addresses: &BTreeSet<u64>) -> Fact<BTreeMap<u64, String>> {
     if addresses.is_empty() {
         return Fact::Known(BTreeMap::new());
@@ -20,7 +19,7 @@ pub fn kernel_symbols(addresses: &BTreeSet<u64>) -> Fact<BTreeMap<u64, String>> 
     }
 }
 
-/// One pass: for each wanted address the nearest symbol at or below it. The file is not sorted:
+/// One pass: for each requested address the nearest symbol at or below it. The file is not sorted:
 /// modules come last.
 fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, String>> {
     let mut nearest: BTreeMap<u64, (u64, String)> = BTreeMap::new();
@@ -57,7 +56,7 @@ fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, 
     Fact::Known(nearest.into_iter().map(text).collect())
 }
 
-/// The addresses of these functions; 0: not known, or hidden.
+/// The addresses of these functions; 0: unknown or hidden.
 pub(crate) fn kernel_functions<const N: usize>(names: [&str; N]) -> [u64; N] {
     let file = File::open("/proc/kallsyms");
     file.map_or([0; N], |file| addresses(names, BufReader::new(file)))
@@ -74,7 +73,7 @@ fn addresses<const N: usize>(names: [&str; N], symbols: impl BufRead) -> [u64; N
     found
 }
 
-/// No function of the kernel is longer; what is farther from any symbol is left a number.
+/// The maximum distance of an address from its symbol: longer than any kernel function.
 const LONGEST: u64 = 1 << 16;
 
 #[cfg(test)]

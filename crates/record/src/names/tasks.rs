@@ -1,5 +1,5 @@
-//! Names of threads: those that exist at the start from /proc, those born or renamed later from the
-//! kernel, and at the end once more from /proc, for the scheduling that they ended up with.
+//! Names of threads: existing ones at the start from /proc, new or renamed ones from the kernel,
+//! and at the end again from /proc, for their final scheduling.
 
 use crate::wire::layout::{Header, NAME, Name};
 use punctual_core::Priority;
@@ -9,8 +9,8 @@ use punctual_sys::{observers, status};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// As many names are kept; more threads than that go by their number. The kernel's own limit is 2²²
-/// threads (include/linux/threads.h).
+/// The maximum number of names kept; further threads are shown by number. The kernel's own limit is
+/// 2²² threads (include/linux/threads.h).
 const MOST: usize = 1 << 20;
 
 pub(crate) struct Collector {
@@ -30,7 +30,7 @@ impl Collector {
         }
     }
 
-    /// Takes names that the kernel's programs wrote.
+    /// Takes names written by the kernel's programs.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
         while let Some((header, rest)) = bytes.split_first_chunk() {
             let header = Header::read(header);
@@ -51,7 +51,7 @@ impl Collector {
         }
     }
 
-    /// All threads of all processes that /proc shows now.
+    /// Reads all threads of all processes from /proc.
     pub(crate) fn scan(&mut self) {
         let numbers = |path: &str| -> Vec<u32> {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -71,12 +71,12 @@ impl Collector {
         }
     }
 
-    /// A name as it was told last.
+    /// The most recent name.
     pub(crate) fn comm(&self, tid: Tid) -> Option<&str> {
         self.tasks.get(&tid).map(|name| name.comm.as_str())
     }
 
-    /// One name, with the scheduling that it has now if it still lives.
+    /// One name, with its current scheduling if the thread is alive.
     pub(crate) fn task(&mut self, tid: Tid) -> Option<&TaskName> {
         if let (Some(known), Some(scheduling)) = (self.tasks.get_mut(&tid), scheduling_of(tid.0)) {
             known.scheduling = Some(scheduling);
@@ -84,12 +84,12 @@ impl Collector {
         self.tasks.get(&tid)
     }
 
-    /// What is known by now.
+    /// The names known by now.
     pub(crate) fn so_far(&self) -> Names {
         named(self.tasks.clone())
     }
 
-    /// Everything that is known, with the names and scheduling that living threads have now.
+    /// All known names, with the current names and scheduling of living threads.
     pub(crate) fn finish(mut self) -> Names {
         self.scan();
         named(self.tasks)
@@ -106,14 +106,13 @@ fn named(tasks: BTreeMap<Tid, TaskName>) -> Names {
     names
 }
 
-/// Bytes up to the first NUL; what is no UTF-8 is replaced, the rest is escaped by whoever presents
-/// it.
+/// The bytes up to the first NUL, with invalid UTF-8 replaced; escape the result for output.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The thread group, if the recorder did not know it; a thread that is gone goes by itself.
+/// The thread group, if the recorder did not know it; for an ended thread the thread itself.
 fn process_of(tid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     status::field(&status, "Tgid").and_then(|group| group.parse().ok()).unwrap_or(tid)

@@ -53,7 +53,7 @@ pub(crate) const SET_FILTER: libc::c_ulong =
 /// Opens an event of a thread (`pid`; 0: the calling one) or of a CPU, in the group of `leader` if
 /// there is one.
 ///
-/// What `config1` points to, for the kinds where it is a pointer, must live through the call.
+/// The target of `config1`, for the kinds where it is a pointer, must live through the call.
 pub(crate) fn open(
     mut attr: Attr,
     pid: i32,
@@ -64,6 +64,6 @@ pub(crate) fn open(
     attr.size = size_of::<Attr>() as u32;
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     // SAFETY: the attribute is of the size that it states, and the kernel only reads it; it copies
-    // a path that `config1` points to with a bounded copy that fails where there is none.
+    // a path that `config1` points to with a bounded copy that fails for an invalid pointer.
     unsafe { made(libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, CLOEXEC)) }
 }

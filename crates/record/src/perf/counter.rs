@@ -1,4 +1,4 @@
-//! One event that is counted.
+//! A counter of one event.
 
 use super::attr::{self, Attr, Kind};
 use super::refusal;
@@ -11,50 +11,48 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Whose events are counted.
+/// The tasks with counted events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Whom {
     ThisThread,
-    /// The calling thread's and those of all threads and processes that it starts from now on.
+    /// The calling thread, and all threads and processes that it starts from now on.
     ThisThreadAndChildren,
-    /// Those of programs that the calling thread executes in new processes, from the first
-    /// instruction of each on, and of all that they start.
+    /// Programs that the calling thread executes in new processes, each from its first instruction,
+    /// and all that they start.
     Programs,
     Thread(i32),
-    /// Those of another thread and of all threads and processes that it starts from now on.
+    /// Another thread, and all threads and processes that it starts from now on.
     ThreadAndChildren(i32),
     Cpu(u32),
 }
 
-/// A count, off at first.
+/// A counter, initially disabled.
 #[derive(Debug)]
 pub struct Counter {
     file: File,
     user_only: bool,
 }
 
-/// What a counter holds.
+/// The state of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
     pub value: u64,
-    /// For how long it was switched on, summed over tasks.
+    /// The time it was enabled, summed over tasks.
     pub enabled: Nanos,
-    /// For how long it was counted: less, where a PMU has fewer counters than were asked for and
-    /// they take turns.
+    /// The time it counted: less if a PMU has fewer counters than requested and they take turns.
     pub running: Nanos,
 }
 
-/// What a counter held when its counting had ended.
+/// The final state of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Total {
     pub reading: Reading,
-    /// Whether only what happened in user mode is in it.
+    /// Whether it covers only user mode.
     pub user_only: bool,
 }
 
 impl Reading {
-    /// What would have been counted in all the time: as perf-stat(1) scales it. `None` where it was
-    /// never counted.
+    /// The count extrapolated to the whole time, as by perf-stat(1). `None` if it never counted.
     pub fn scaled(self) -> Option<u64> {
         match (self.enabled.0, self.running.0) {
             (_, running) if running <= 0 => None,
@@ -65,7 +63,7 @@ impl Reading {
             }
         }
     }
-    /// What was counted since an earlier reading of the same counter.
+    /// The count since an earlier reading of the same counter.
     pub fn since(self, earlier: Reading) -> Reading {
         Reading {
             value: self.value.wrapping_sub(earlier.value),
@@ -76,7 +74,7 @@ impl Reading {
 }
 
 impl Counter {
-    /// Of an event. The error says what is missing and what to do.
+    /// Opens a counter of an event. The error states the reason and a remedy.
     pub fn of(event: &PerfEvent, whom: Whom) -> Result<Counter, String> {
         match event {
             PerfEvent::Tracepoint { group, name } => Counter::tracepoint(group, name, whom),
@@ -87,8 +85,8 @@ impl Counter {
                     Counted::Software => Kind::Software,
                 };
                 match Counter::open(kind, named.config, whom) {
-                    // Who may not look into the kernel may count what the CPU does in user mode,
-                    // and CPU time.
+                    // Without access to kernel mode, a user may count the CPU's events in user
+                    // mode, and CPU time.
                     Err(why)
                         if refusal::is_of_rights(&why)
                             && (event.is_hardware() || event.is_time()) =>
@@ -103,19 +101,19 @@ impl Counter {
         }
     }
 
-    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error says what is
-    /// missing.
+    /// Opens a counter of a tracepoint, `group` and `event` as under `events` in tracefs. The error
+    /// states the reason.
     pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<Counter, String> {
         let id = Tracefs::open()?.tracepoint_id(group, event)?;
         Counter::open(Kind::Tracepoint, id, whom)
             .map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))
     }
 
-    /// The system calls that the calling thread makes in `what`; the one that ends the counting is
-    /// counted by the kernel and taken off here. Slows every one of them.
+    /// Counts the system calls of the calling thread in `what`, without the one that ends the
+    /// count. Slows each of them.
     pub fn system_calls(mut what: impl FnMut()) -> Result<u64, String> {
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
-        // off. The call that ends the counting shows it, because it is always counted.
+        // Seen once in thousands: a tracepoint that others disable and enable at the same time
+        // stays disabled. The call that ends the count shows it, as it is always counted.
         for _ in 0..3 {
             let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
             counter.enable();
@@ -134,7 +132,7 @@ impl Counter {
         Counter::open_in(kind, config, whom, 0, None)
     }
 
-    /// `flags` beside those that `whom` means.
+    /// `flags` in addition to those of `whom`.
     pub(super) fn open_in(
         kind: Kind,
         config: u64,
@@ -147,7 +145,7 @@ impl Counter {
             Whom::Programs => attr::INHERIT | attr::ENABLE_ON_EXEC,
             _ => 0,
         };
-        // Members of a group are on and off with their leader.
+        // Members of a group are enabled and disabled with their leader.
         let disabled = if leader.is_none() { attr::DISABLED } else { 0 };
         let (flags, read_format) = match flags & IN_GROUP {
             0 => (flags, attr::FORMAT_ENABLED | attr::FORMAT_RUNNING),
@@ -173,13 +171,13 @@ impl Counter {
         self.file.as_fd()
     }
 
-    /// What it holds, once and for all. The error says what failed.
+    /// Its final state. The error states the reason.
     pub fn total(&self) -> Result<Total, String> {
         let reading = self.reading().map_err(|why| format!("reading its counter failed: {why}"))?;
         Ok(Total { reading, user_only: self.user_only })
     }
 
-    /// Counts only what this expression over the tracepoint's fields admits
+    /// Counts only events matching this expression over the tracepoint's fields
     /// (Documentation/trace/events.rst, event filtering).
     pub(super) fn filter(&self, expression: &CStr) -> io::Result<()> {
         // SAFETY: the kernel copies the string, which ends with a NUL and lives through the call.
@@ -200,12 +198,12 @@ impl Counter {
         unsafe { libc::ioctl(self.file.as_raw_fd(), attr::NOT_ENABLED as _, 0) };
     }
 
-    /// What was counted so far.
+    /// The count so far.
     pub fn read(&self) -> io::Result<u64> {
         self.reading().map(|reading| reading.value)
     }
 
-    /// The same, with for how long.
+    /// The same with its times.
     pub fn reading(&self) -> io::Result<Reading> {
         let mut bytes = [0; 24];
         (&self.file).read_exact(&mut bytes)?;
@@ -215,7 +213,7 @@ impl Counter {
     }
 }
 
-/// A flag of our own, which no attribute has: the counter is read with its group.
+/// A flag that no attribute has: the counter is read with its group.
 pub(super) const IN_GROUP: u64 = 1 << 63;
 const USER_ONLY: u64 = attr::EXCLUDE_KERNEL | attr::EXCLUDE_HYPERVISOR;
 

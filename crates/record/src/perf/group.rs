@@ -1,4 +1,4 @@
-//! Events that are counted together.
+//! Events counted together.
 
 use super::attr::Kind;
 use super::counter::{Counter, IN_GROUP, Whom};
@@ -8,27 +8,27 @@ use punctual_core::PerfEvent;
 use std::ffi::CStr;
 use std::os::fd::AsRawFd;
 
-/// Members that a group may have.
+/// The maximum number of members in a group.
 pub const GROUP_MAX: usize = 24;
 
-/// Tracepoints that are counted together and read in one system call.
+/// Tracepoints counted together and read in one system call.
 #[derive(Debug)]
 pub struct Group {
     leader: Counter,
-    /// In force while they live.
+    /// Active while they live.
     _members: Vec<Counter>,
     size: usize,
 }
 
 impl Group {
-    /// Those of the tracepoints (`group`, `event`) that this kernel has, with their places in the
-    /// list; at most [`GROUP_MAX`].
+    /// Opens those of the tracepoints (`group`, `event`) that this kernel has, with their indices
+    /// in the list; at most [`GROUP_MAX`].
     pub fn tracepoints(events: &[(&str, &str)], whom: Whom) -> Result<(Group, Vec<usize>), String> {
         Group::filtered(events, &[], whom)
     }
 
-    /// The same, with what is counted of some of them: their places, and an expression over the
-    /// tracepoint's fields. One that cannot be filtered here is left out.
+    /// The same, with a filter for some of them: their indices, and an expression over the
+    /// tracepoint's fields. One that cannot be filtered here is dropped.
     pub fn filtered(
         events: &[(&str, &str)],
         filters: &[(usize, &CStr)],
@@ -37,7 +37,7 @@ impl Group {
         let tracefs = Tracefs::open()?;
         let (mut counters, mut places): (Vec<Counter>, Vec<usize>) = (Vec::new(), Vec::new());
         for (place, (group, event)) in events.iter().enumerate().take(GROUP_MAX) {
-            // What another architecture or configuration has.
+            // One of another architecture or configuration.
             let Ok(id) = tracefs.tracepoint_id(group, event) else { continue };
             let counter = Counter::open_in(Kind::Tracepoint, id, whom, IN_GROUP, counters.first());
             let counter =
@@ -66,11 +66,11 @@ impl Group {
         self.leader.disable();
     }
 
-    /// The counts so far, in the order of the places. One system call, no allocation; zeros where
-    /// it fails.
+    /// The counts so far, in the order of the indices. One system call, no allocation; zeros on
+    /// failure.
     #[inline]
     pub fn read(&self) -> [u64; GROUP_MAX] {
-        // The number of members stands first.
+        // The number of members is first.
         let mut words = [0u64; GROUP_MAX + 1];
         let bytes = (self.size + 1) * 8;
         // SAFETY: the array has room for the bytes asked for.

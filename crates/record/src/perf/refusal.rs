@@ -1,9 +1,9 @@
-//! Why an event cannot be counted, and what would help.
+//! Why an event cannot be counted, with a remedy.
 
 use punctual_core::PerfEvent;
 use std::io;
 
-/// Whether more rights would help.
+/// Whether more privileges would help.
 pub(super) fn is_of_rights(why: &io::Error) -> bool {
     matches!(why.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
@@ -41,7 +41,7 @@ fn paranoid() -> Option<String> {
         .map(|level| level.trim().to_owned())
 }
 
-/// Whether a PMU of the CPUs has a driver: `cpu` on x86, `armv8_pmuv3_0`, `cpu_core` and the like
+/// Whether a PMU of the CPUs has a driver: `cpu` on x86, `armv8_pmuv3_0`, `cpu_core` and others
 /// elsewhere.
 fn has_pmu() -> bool {
     let devices =

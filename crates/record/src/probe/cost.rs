@@ -1,4 +1,4 @@
-//! What timing a function costs on this machine, measured on functions that do nothing.
+//! The cost of timing a function on this machine, measured on empty functions.
 
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose};
@@ -9,13 +9,13 @@ use punctual_core::event::{EventKind, ProbeCost};
 use punctual_core::{CpuSet, Nanos};
 use punctual_sys::clock;
 
-/// Calls for each kind of function. At the dearest they take some 20 ms.
+/// The number of calls for each kind of function. The most expensive take some 20 ms.
 const CALLS: usize = 2_000;
 
 /// Measures every kind of function that this processor has. Takes some tens of milliseconds.
 ///
 /// # Errors
-/// Where no probe can be put into this process itself.
+/// If probes cannot be placed in this process itself.
 pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let empties = empty::all();
     let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
@@ -33,14 +33,13 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     Ok(costs)
 }
 
-/// The same for functions of the kernel, on the system call getppid; nothing where its function has
-/// another name here.
+/// The same for kernel functions, on the system call getppid; empty if its function has another
+/// name here.
 ///
 /// # Errors
-/// Where no probe can be put into this kernel.
+/// If probes cannot be placed in this kernel.
 pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
-    // As architectures call what the table of system calls points to
-    // (arch/*/include/asm/syscall_wrapper.h).
+    // The names of system call functions by architecture (arch/*/include/asm/syscall_wrapper.h).
     let name = match std::env::consts::ARCH {
         "aarch64" => "__arm64_sys_getppid",
         "riscv64" => "__riscv_sys_getppid",
@@ -63,7 +62,7 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     Ok(cost("kprobe".to_owned(), measured, probed - plain).into_iter().collect())
 }
 
-/// How long the calls of a function took that have ended since.
+/// The durations of a function's calls that have ended since.
 fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
     let mut measured = Vec::new();
     probes.drain(&mut |_, bytes| {
@@ -95,8 +94,8 @@ fn cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCos
     })
 }
 
-/// The median time of a call, from the outside: the median of batches, so that an interruption of
-/// one does not count.
+/// The median time of a call, measured from outside: the median of batches, so that a single
+/// interruption does not count.
 fn time(empty: &Empty) -> Nanos {
     // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax,
     // as the C calling convention allows.
@@ -117,7 +116,7 @@ fn time_of(call: impl Fn()) -> Nanos {
     batches[BATCHES / 2]
 }
 
-/// Where a function of this very program lies in its file.
+/// The position of a function of this program in its file.
 pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
     let address = empty.call as usize as u64;
     let maps = std::fs::read_to_string("/proc/self/maps")

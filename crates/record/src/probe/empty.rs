@@ -1,5 +1,5 @@
-//! Functions that do nothing, each with another first instruction: what probing them takes is the
-//! cost of the probe.
+//! Empty functions, each with another first instruction: the time of a probed one is the cost of
+//! the probe.
 
 use crate::symbols::Site;
 
@@ -41,7 +41,6 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// A function of this program that does nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Empty {
     pub(super) site: Site,

@@ -1,18 +1,18 @@
-//! A probe on an empty function of this program itself: calling it costs what a probe costs.
+//! A probe on an empty function of this program itself: a call takes as long as a probe.
 
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose, cost};
 use crate::start_error::StartError;
 use punctual_core::CpuSet;
 
-/// In force while it lives.
+/// Active while it lives.
 pub struct OwnProbe {
     probes: Probes,
     empty: Empty,
 }
 
 impl OwnProbe {
-    /// Puts a probe on entry and return of the function that is cheapest to probe.
+    /// Places a probe on entry and return of the function with the cheapest probe.
     pub fn start(cpus: &CpuSet) -> Result<OwnProbe, StartError> {
         let none =
             || StartError::Request("there is no function to probe on this architecture".into());
@@ -25,12 +25,13 @@ impl OwnProbe {
         Ok(OwnProbe { probes: Probes::start(&[cost::place(&empty)?], &[], cpus, request)?, empty })
     }
 
-    /// How the function begins, which decides the cost: see [`crate::symbols::Site`].
+    /// The first instruction of the function, which determines the cost: see
+    /// [`crate::symbols::Site`].
     pub fn site(&self) -> String {
         self.empty.site.to_string()
     }
 
-    /// Runs into the probe.
+    /// Hits the probe.
     #[inline(always)]
     pub fn hit(&self) {
         // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but
@@ -38,12 +39,12 @@ impl OwnProbe {
         unsafe { (self.empty.call)() };
     }
 
-    /// Throws away what was recorded, so that there is room.
+    /// Discards the records, to free space.
     pub fn drain(&mut self) {
         self.probes.drain(&mut |_, _| {});
     }
 
-    /// Calls that the kernel has counted so far.
+    /// The number of calls counted by the kernel so far.
     pub fn counted(&self) -> u64 {
         self.probes.counts().iter().map(|count| count.entered).sum()
     }

@@ -98,7 +98,7 @@ fn all_calls_are_paired() {
     let Some(probes) = started(&functions, Whose::Process(child.id()), Some(1)) else {
         return let_go(child);
     };
-    // Another run of the same program is not of that process.
+    // Another run of the same program is not part of that process.
     let_go(waiting(&program));
     let pid = child.id();
     let_go(child);
@@ -124,7 +124,7 @@ fn all_calls_are_paired() {
         assert!(began.0 > 0 && event.at >= began, "{event:?}");
         *depths.entry((function.0, depth)).or_default() += 1;
         if function.0 == 0 && event.tid.0 == pid {
-            // fact(5) calls itself with one less each time: the argument is the depth.
+            // fact(5) calls itself with one less each time: the argument determines the depth.
             assert_eq!(argument, Some(5 - u64::from(depth)), "{event:?}");
         }
     }
@@ -173,8 +173,8 @@ fn the_cost_is_measured_for_each_kind_of_function() {
                         && cost.measured_min.0 > 0
                         && cost.measured_median <= cost.measured_p99
                 );
-                // What the program pays holds what is measured: both ends of the probes lie outside
-                // of the interval.
+                // The overhead of the program includes the measured one: both ends of the probes
+                // are outside of the interval.
                 assert!(cost.added.0 > 0);
             }
         }

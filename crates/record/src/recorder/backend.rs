@@ -1,4 +1,4 @@
-//! Whichever backend runs.
+//! The running backend.
 
 use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
@@ -43,8 +43,8 @@ impl Running {
         }
     }
 
-    /// The first that works; what was tried before it is in its findings, and if none works, the
-    /// reasons of all are reported.
+    /// The first one that works; failures of earlier ones are in its findings. If none works, all
+    /// reasons are reported.
     fn first(request: &Request) -> Result<Running, StartError> {
         let mut reasons: Vec<StartError> = Vec::new();
         for backend in [Backend::Btf, Backend::Tracepoint, Backend::Tracefs] {
@@ -69,7 +69,7 @@ impl Running {
     pub(super) fn groups(&self) -> &[Group] {
         each!(self, running => running.groups())
     }
-    /// Those that are recorded by name.
+    /// The tracepoints recorded by name.
     pub(super) fn tracepoints(&self) -> &[TracepointFormat] {
         each!(self, running => running.tracepoints())
     }
@@ -91,7 +91,7 @@ impl Running {
             Running::Tracefs(_) => None,
         }
     }
-    /// `false` when names were lost.
+    /// Returns `false` if names were lost.
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
         each!(self, running => running.take_names(to))
     }
@@ -108,7 +108,6 @@ impl Running {
     pub(super) fn detach(&mut self) {
         each!(self, running => running.detach());
     }
-    /// Its BPF programs.
     pub(super) fn attached(&self) -> Box<dyn Iterator<Item = &Attach> + '_> {
         match self {
             Running::Bpf(running) => Box::new(running.attached()),
@@ -122,7 +121,7 @@ impl Running {
             Running::Tracefs(_) => None,
         }
     }
-    /// `None` where the kernel's own are used.
+    /// `None` if the kernel's own are used.
     pub(super) fn buffers(&self) -> Option<&Arc<Buffers>> {
         match self {
             Running::Bpf(running) => Some(running.buffers()),

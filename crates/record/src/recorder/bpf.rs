@@ -1,5 +1,5 @@
-//! Recording with BPF programs: on tracepoints with BTF where the kernel describes its types, else
-//! on tracepoints whose records tracefs describes.
+//! Recording with BPF programs: on tracepoints with BTF if the kernel describes its types, else on
+//! tracepoints with records described by tracefs.
 
 use super::findings::{self, Missing};
 use crate::bpf::{Attach, Buffers, LoadError, Shape};
@@ -29,7 +29,7 @@ pub(super) struct BpfRecorder {
     names_lost: u64,
     groups: Vec<Group>,
     findings: Vec<Finding>,
-    /// Records of tracepoints without BTF are translated on their way.
+    /// Translates records of tracepoints without BTF.
     untranslated: Option<Untranslated>,
     stacks: Option<Stacks>,
 }
@@ -50,7 +50,7 @@ impl BpfRecorder {
         name: &'static str,
     ) -> Result<BpfRecorder, LoadError> {
         let mut request = request.clone();
-        // Without types no program can look where an interrupt found a task: then system calls are
+        // Without types no program can find the mode of an interrupted task: system calls are then
         // recorded one by one.
         if request.timers_only
             && backend != Backend::Btf
@@ -63,8 +63,8 @@ impl BpfRecorder {
         let names_slot = request.cpus.len() as u32;
         let mut programs = Programs::prepare(request, shape, names_slot, backend)?;
         let buffers = programs.buffers(shape, names_slot + 1)?;
-        // Names first: no task may turn up before they are watched. A task without a name is still
-        // a number.
+        // Names first: no task may occur before they are watched. A task without a name is shown by
+        // number.
         let naming =
             NAMING.iter().filter_map(|tracepoint| programs.attach(tracepoint).ok()).collect();
         let mut recorder = BpfRecorder {
@@ -85,8 +85,8 @@ impl BpfRecorder {
         Ok(recorder)
     }
 
-    /// Attaches the tracepoints of the groups. A missing tracepoint is reported; if all are
-    /// missing, it is an error.
+    /// Attaches to the tracepoints of the groups. A missing tracepoint is reported; if all are
+    /// missing, that is an error.
     fn attach(
         &mut self,
         programs: &mut Programs<'_>,
@@ -117,14 +117,14 @@ impl BpfRecorder {
                     }
                 }
             }
-            // Without switches nobody knows who had a CPU, and what is left would be believed.
+            // Without switches the running tasks are unknown, and results would be misleading.
             any &= switches;
             if any {
                 self.groups.push(*group);
             }
             self.findings.extend(missing.finding(*group, any));
         }
-        // Who names a tracepoint wants that one.
+        // A tracepoint requested by name is required.
         for named in &request.tracepoints {
             self.attached.push((named.to_string(), programs.attach_named(named)?));
         }
@@ -155,7 +155,7 @@ impl BpfRecorder {
     pub(super) fn fill(&self) -> u64 {
         self.buffers.fill()
     }
-    /// Those of the CPUs, and of names behind them.
+    /// The buffers of the CPUs, followed by that of names.
     pub(super) fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers
     }
@@ -175,7 +175,7 @@ impl BpfRecorder {
             Some(untranslated) => untranslated.newest(&self.buffers, slot, from, to),
         }
     }
-    /// `false` when names were lost.
+    /// Returns `false` if names were lost.
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
         let whole = match &mut self.untranslated {
             None => self.buffers.take(self.names_slot, to),
@@ -189,7 +189,7 @@ impl BpfRecorder {
         self.stacks.as_ref().map(|stacks| stacks.addresses(stack)).unwrap_or_default()
     }
 
-    /// Detaches, and gives programs that are running the time to end.
+    /// Detaches, and waits for running programs to end.
     pub(super) fn detach(&mut self) {
         for (name, attach) in self.attached.drain(..) {
             if let Some(count) = attach.misses().filter(|count| *count > 0) {

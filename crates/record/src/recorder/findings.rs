@@ -1,11 +1,11 @@
-//! What a recorder could not record, as findings.
+//! The limits of a recorder, as findings.
 
 use crate::start_error::StartError;
 use crate::tracepoints::Tracepoint;
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
 
-/// The tracepoints of a group that are unavailable, and why.
+/// The unavailable tracepoints of a group, with reasons.
 #[derive(Default)]
 pub(super) struct Missing {
     these: Vec<(String, String)>,
@@ -18,16 +18,16 @@ impl Missing {
         self.these.push((tracepoint.full_name(), why));
     }
 
-    /// The reason of the first one ever.
+    /// The very first reason.
     pub(super) fn first(&self) -> String {
         self.first.clone().unwrap_or_else(|| "nothing was requested".to_owned())
     }
 
-    /// A finding about the group, of which `any` tracepoint could be had, and an empty list for the
+    /// A finding about the group, of which `any` tracepoint was available; clears the list for the
     /// next one.
     pub(super) fn finding(&mut self, group: Group, any: bool) -> Option<Finding> {
         let missing = std::mem::take(&mut self.these);
-        // Vectors come in many kinds, and every kernel lacks some.
+        // Vectors have many kinds, and every kernel lacks some.
         if missing.is_empty() || any && group == Group::Vectors {
             return None;
         }
@@ -42,7 +42,7 @@ impl Missing {
             false => format!("the group {} is not recorded", group.word()),
         };
         let severity = match group {
-            // Of a driver and a file system: without them nothing of the kind happens.
+            // Of a driver and a file system, without which such events do not occur.
             Group::Mmc | Group::Jbd2 if !any => Severity::Note,
             _ if any => Severity::Advice,
             _ => Severity::Warning,
@@ -54,7 +54,7 @@ impl Missing {
     }
 }
 
-/// Events for which a program did not run.
+/// Events without a program run.
 pub(super) fn missed(name: &str, count: u64) -> Finding {
     let message = format!(
         "{count} events of {name} are missing: they interrupted the same BPF program on that CPU"
@@ -63,7 +63,7 @@ pub(super) fn missed(name: &str, count: u64) -> Finding {
         .evidence("bpf_prog_info.recursion_misses")
 }
 
-/// Events that the kernel's trace buffer did not take.
+/// Events dropped by the kernel's trace buffer.
 pub(super) fn dropped(count: u64) -> Finding {
     let message =
         format!("{count} events are missing: the kernel's trace buffer did not take them");
@@ -78,7 +78,7 @@ pub(super) fn children() -> Finding {
     Finding::new("children-recorded", Severity::Note, "recorder", message)
 }
 
-/// Addresses whose names the kernel keeps for itself.
+/// Addresses whose names the kernel hides.
 pub(super) fn hidden(why: String) -> Finding {
     let finding = Finding::new(
         "symbols-hidden",

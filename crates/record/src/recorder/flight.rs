@@ -1,4 +1,4 @@
-//! The flight recorder: windows out of what the kernel keeps.
+//! The flight recorder: windows from the kernel's buffers.
 
 use super::Recorder;
 use crate::bpf::Buffers;
@@ -7,57 +7,57 @@ use crate::wire::{self, WireError};
 use punctual_core::MonotonicNs;
 use std::sync::Arc;
 
-/// What one CPU did in a span of time.
+/// The records of one CPU in a span of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
     pub cpu: u16,
-    /// Records from before the beginning to the end, as many as were kept: see
+    /// Records from before the beginning to the end, as far as they were kept: see
     /// [`crate::wire::decode`].
     pub records: Vec<u8>,
-    /// The first instant from which nothing is missing: later than the window's beginning where
-    /// the buffer was too small for it.
+    /// The instant from which no record is missing: later than the window's beginning if the buffer
+    /// was too small.
     pub whole_from: MonotonicNs,
 }
 
-/// How far a flight recorder is: what is to be copied must be before it is overwritten. A look
-/// costs two or three loads a CPU.
+/// The progress of a flight recorder: data must be copied before they are overwritten. A query
+/// takes two or three loads per CPU.
 pub struct BufferProgress {
     buffers: Arc<Buffers>,
     cpus: u32,
 }
 
 impl BufferProgress {
-    /// How often the buffer of each CPU was written from end to end so far.
+    /// The number of complete passes over the buffer of each CPU so far.
     pub fn laps(&self) -> impl Iterator<Item = f64> + '_ {
         (0..self.cpus).map(|slot| self.buffers.laps(slot))
     }
 }
 
 impl Recorder {
-    /// What is called how of what occurs in windows so far: kernel stacks by their number, and the
-    /// addresses in them and elsewhere that [`crate::kernel_symbols`] finds names for.
+    /// The addresses in windows so far: kernel stacks by number, and all addresses to resolve with
+    /// [`crate::kernel_symbols`].
     pub fn addresses(&mut self) -> (Vec<Vec<u64>>, &std::collections::BTreeSet<u64>) {
         let stacks = self.seen.stacks(|stack| self.running.stack(stack));
         (stacks, &self.seen.functions)
     }
 
-    /// The name of a thread, as far as it is known by now.
+    /// The name of a thread, if known by now.
     pub fn task(&mut self, tid: punctual_core::Tid) -> Option<&punctual_core::event::TaskName> {
         self.names.task(tid)
     }
 
-    /// In [`Mode::Flight`]: how fast the buffers are written, which other threads may look at too.
+    /// In [`Mode::Flight`]: the write progress of the buffers, which other threads may query too.
     pub fn buffer_progress(&self) -> Option<BufferProgress> {
         let buffers = self.running.buffers().filter(|_| self.request.mode == Mode::Flight)?;
         Some(BufferProgress { buffers: Arc::clone(buffers), cpus: self.request.cpus.len() as u32 })
     }
 
-    /// In [`Mode::Flight`]: what happened on the CPU from `from` to `to`, copied while recording
-    /// goes on. Records a little before `from` are given too, so that what ran then is known.
+    /// In [`Mode::Flight`]: the events on the CPU from `from` to `to`, copied during recording.
+    /// Includes records slightly before `from`, so that the running task is known.
     ///
-    /// `None` where the CPU is not recorded, the mode is another, or a writer was interrupted for
-    /// so long that no instant without one was found: ask again then. Nothing after the call's
-    /// own beginning can be missing at the end if `to` lies before it.
+    /// `None` if the CPU is not recorded, in other modes, or if a writer was interrupted for so
+    /// long that no instant without one was found: try again then. No event before the call can be
+    /// missing at the end if `to` is earlier than the call.
     pub fn window(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Option<Window> {
         if self.request.mode != Mode::Flight {
             return None;
@@ -66,7 +66,7 @@ impl Recorder {
         let mut records = Vec::new();
         self.running.newest(slot as u32, from, &mut records)?;
         let first = wire::decode(&records).flatten().next().map(|event| event.at);
-        // Nothing was ever overwritten in a buffer whose first record is its very first.
+        // A buffer that still has its very first record was never overwritten.
         let whole_from = first
             .map_or(self.began, |first| if first <= from { from } else { first.max(self.began) });
         let end = end_of(&records, to);
@@ -76,8 +76,8 @@ impl Recorder {
     }
 }
 
-/// Where the first record begins that is so late that all after it are too: those of one CPU are
-/// out of order by an interrupt's length at most.
+/// The first record from which on all are too late: the records of one CPU are out of order by at
+/// most the length of an interrupt.
 fn end_of(records: &[u8], to: MonotonicNs) -> usize {
     const DISORDER: i64 = 10_000_000;
     let mut events = wire::decode(records);

@@ -1,10 +1,10 @@
-//! What occurs in records and needs a name: addresses of kernel functions, and stacks.
+//! The values in records that need names: addresses of kernel functions, and stacks.
 
 use crate::wire::layout::{self as wire, Header};
 use punctual_core::event::StackId;
 use std::collections::BTreeSet;
 
-/// Bounded: what comes after so many stays a number.
+/// The maximum number of values; later ones stay numbers.
 const MOST: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Seen {
         }
     }
 
-    /// The stacks that occurred, each at its place, and all their addresses among the functions.
+    /// The stacks that occurred, each at its index; adds all their addresses to the functions.
     pub(super) fn stacks(&mut self, addresses: impl Fn(StackId) -> Vec<u64>) -> Vec<Vec<u64>> {
         let places = self.stacks.last().map_or(0, |last| *last as usize + 1).min(MOST);
         let mut stacks = vec![Vec::new(); places];

@@ -1,5 +1,5 @@
-//! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own
-//! buffers, in an instance of our own.
+//! Recording through tracefs, for kernels without BPF or users without access to it: the kernel's
+//! own buffers, in a separate instance.
 
 use crate::recorder::findings::{self, Missing};
 use crate::request::Request;
@@ -23,7 +23,7 @@ pub(super) struct TracefsRecorder {
     cpus: Vec<Cpu>,
     groups: Vec<Group>,
     findings: Vec<Finding>,
-    /// Births and new names on all CPUs, whatever is recorded.
+    /// New tasks and new names on all CPUs, whatever is recorded.
     naming: Instance,
     page: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl TracefsRecorder {
         Ok(recorder)
     }
 
-    /// A task without a name is still a number: what fails here is left out.
+    /// A task without a name still has a number: failures here are ignored.
     fn watch_names(&mut self) {
         for tracepoint in NAMING {
             if let Ok(format) = self.naming.tracefs().format(tracepoint.system, tracepoint.name) {
@@ -89,7 +89,7 @@ impl TracefsRecorder {
     }
 
     fn filter(&mut self, request: &Request) -> Result<(), String> {
-        // Its language has no way to write them.
+        // The filter language cannot express them.
         if let Some(comm) = request.comms.iter().find(|comm| comm.contains(['"', '\\'])) {
             return Err(format!(
                 "tracefs cannot filter by the task name `{}`",
@@ -105,7 +105,7 @@ impl TracefsRecorder {
             // tracefs filters by thread.
             let threads: Vec<u32> = request.pids.iter().flat_map(|pid| threads_of(*pid)).collect();
             self.instance.set("set_event_pid", &listed(&threads))?;
-            // New threads are followed with it, and children cannot be distinguished from them.
+            // New threads are followed by it, and cannot be distinguished from children.
             self.instance.set("options/event-fork", "1")?;
             if !request.follow_children {
                 self.findings.push(findings::children());
@@ -114,11 +114,11 @@ impl TracefsRecorder {
         Ok(())
     }
 
-    /// Records this thread, or `whole` process, too.
+    /// Also records this thread, or the `whole` process.
     pub(super) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
         let threads = if whole { threads_of(pid) } else { vec![pid] };
         let refused = |why| StartError::Backend { backend: NAME, why, remedy: None };
-        // Without O_TRUNC these come to those that are there.
+        // Without O_TRUNC, these are added to the existing ones.
         self.instance.set("set_event_pid", &listed(&threads)).map_err(refused)
     }
 
@@ -145,7 +145,7 @@ impl TracefsRecorder {
             }
             self.findings.extend(missing.finding(*group, any));
         }
-        // Who names a tracepoint wants that one.
+        // A tracepoint requested by name is required.
         for named in &request.tracepoints {
             self.enable_named(named, comms_filter(request).as_deref())?;
             enabled.push(named.to_string());
@@ -192,10 +192,10 @@ impl TracefsRecorder {
     pub(super) fn lost(&self, slot: u32) -> u64 {
         self.cpus.get(slot as usize).map_or(0, |cpu| cpu.lost)
     }
-    /// `false` when names were lost.
+    /// Returns `false` if names were lost.
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
         let mut whole = true;
-        // A birth and the new name that follows it may stand in the buffers of two CPUs.
+        // A fork and the following new name may be in the buffers of two CPUs.
         let mut names_by_time: Vec<(u64, Vec<u8>)> = Vec::new();
         for pipe in 0..self.naming.pipes() {
             while self.naming.read(pipe, &mut self.page) {
@@ -226,7 +226,7 @@ impl TracefsRecorder {
     pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
         let Some(cpu) = self.cpus.get_mut(slot as usize) else { return };
         let mut before = 0;
-        // As much as the buffer holds, not for ever: events may come faster than they are read.
+        // At most the size of the buffer: events may arrive faster than they are read.
         for _ in 0..MOST_PAGES {
             if !self.instance.read(slot as usize, &mut self.page) {
                 break;
@@ -235,7 +235,7 @@ impl TracefsRecorder {
             while let Some(item) = items.next(&self.page) {
                 match item {
                     Item::Lost(count) => before += count.unwrap_or(1),
-                    // No page that the kernel gives is like this; what it held is lost.
+                    // The kernel returns no such page; its content is lost.
                     Item::Damaged => before += 1,
                     Item::Record { at, from, to: end } => {
                         let (at, record) = (MonotonicNs(at as i64), &self.page[from..end]);
@@ -276,13 +276,13 @@ fn prepared(buffer: usize) -> Result<Instance, String> {
     Ok(instance)
 }
 
-/// A thousand births between two drains.
+/// Space for a thousand new tasks between two drains.
 const NAMES_BUFFER: usize = 64 << 10;
 
-/// Instead of a CPU's number, for records that tell names alone.
+/// The number in place of a CPU's, for records with names only.
 const NAMING_CPU: u16 = u16::MAX;
 
-/// A record begins with its tracepoint and, 4 bytes on, the thread (`struct trace_entry`).
+/// A record begins with its tracepoint and, at offset 4, the thread (`struct trace_entry`).
 fn translate(
     translator: &mut Translator,
     at: MonotonicNs,
@@ -293,7 +293,7 @@ fn translate(
 ) {
     let id = record.get(..2).map_or(0, |id| u16::from_le_bytes([id[0], id[1]]));
     let tid = record.get(4..8).and_then(|tid| tid.try_into().ok()).map_or(0, u32::from_le_bytes);
-    // Those of names are in buffers of their own, where nothing is recorded by name.
+    // Records of names are in separate buffers without tracepoints by name.
     let number = if cpu == NAMING_CPU { translator.by_id(id) } else { translator.of_record(id) };
     if let Some(tracepoint) = number {
         translator.translate(tracepoint, Recorded { at, cpu, tid, record }, to, names);
@@ -313,7 +313,7 @@ fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
     );
 }
 
-/// 64 MiB of the usual pages at one go.
+/// The maximum per call: 64 MiB of pages of the usual size.
 const MOST_PAGES: usize = 1 << 14;
 
 fn listed(tids: &[u32]) -> String {
@@ -331,14 +331,15 @@ fn threads_of(pid: u32) -> Vec<u32> {
     threads
 }
 
-/// That a task has one of the names that are wanted.
+/// The filter for tasks with one of the requested names.
 fn comms_filter(request: &Request) -> Option<String> {
     let comms: Vec<String> =
         request.comms.iter().map(|comm| format!("COMM == \"{comm}\"")).collect();
     (!comms.is_empty()).then(|| format!("({})", comms.join(" || ")))
 }
 
-/// What tracefs shall check of each event, in its own language (Documentation/trace/events.rst).
+/// The filter of a tracepoint's events for tracefs, in its language
+/// (Documentation/trace/events.rst).
 fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
     let mut parts = Vec::new();
     parts.extend(comms_filter(request));

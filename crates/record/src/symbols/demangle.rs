@@ -1,9 +1,9 @@
-//! Names as programmers know them, out of the names that linkers know.
+//! Demangles the linker's symbol names.
 
-/// A symbol's name for people, and the same without parameters.
+/// The demangled name of a symbol, and the same without parameters.
 ///
-/// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (the hash of the legacy one is left
-/// out); anything else is itself.
+/// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (without the hash of the legacy one);
+/// anything else is unchanged.
 pub fn demangle(symbol: &str) -> (String, String) {
     // A version (`fopen@@GLIBC_2.2.5`) belongs to the linker.
     let symbol = symbol.split('@').next().unwrap_or(symbol);

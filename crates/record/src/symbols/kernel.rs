@@ -5,18 +5,19 @@ use punctual_core::words::nearest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What stands for a file before the colon.
+/// The part before the colon that means the kernel instead of a file.
 const OBJECT: &str = "kernel";
 const SYMBOLS: &str = "/proc/kallsyms";
-/// The most that one pattern may fit: each is two probes in paths that every process takes.
+/// The maximum number of matches of a pattern: each is two probes in paths that every process
+/// takes.
 const MOST: usize = 64;
 
-/// Whether a function of the kernel is meant.
+/// Whether it refers to a kernel function.
 pub fn is_of_kernel(spec: &Spec) -> bool {
     spec.object.as_deref() == Some(OBJECT)
 }
 
-/// Finds every function of the kernel that the specs name.
+/// Finds every kernel function that the specs name.
 pub fn resolve_in_kernel(specs: &[Spec]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let text = std::fs::read_to_string(SYMBOLS);
     let text = text.map_err(|source| vec![SymbolError::Io { path: SYMBOLS.into(), source }])?;
@@ -35,8 +36,8 @@ pub fn resolve_in_kernel(specs: &[Spec]) -> Result<Vec<Function>, Vec<SymbolErro
     if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
-/// Names of functions, with how many have each: `ffffffff81000000 T do_sys_openat2`, a module's
-/// name behind it.
+/// Names of functions, with the number of functions that have each: `ffffffff81000000 T
+/// do_sys_openat2`, followed by a module's name.
 fn functions(text: &str) -> BTreeMap<&str, usize> {
     let mut functions = BTreeMap::new();
     for line in text.lines() {
@@ -52,7 +53,7 @@ fn resolve_one(
     spec: &Spec,
     functions: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Function>, SymbolError> {
-    // Parts of functions that compilers moved away are none that is called.
+    // Parts of functions that compilers moved away are never called by name.
     let is_whole = |name: &str| !name.contains(".cold") && !name.contains(".part");
     let fitting = functions.iter().filter(|(name, _)| is_whole(name) && spec.fits_name(name));
     let found: Vec<(&str, usize)> = fitting.map(|(name, count)| (*name, *count)).collect();

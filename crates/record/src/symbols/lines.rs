@@ -1,4 +1,4 @@
-//! Source lines: from `loop.c:42` to the instructions where its code begins, by the debug
+//! Source lines: from `loop.c:42` to the instructions at which its code begins, by the debug
 //! information of the program (DWARF).
 
 #[cfg(feature = "lines")]
@@ -26,17 +26,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The most places that one line may have: each costs a probe.
+/// The maximum number of places of one line: each costs a probe.
 pub const PLACES_MAX: usize = 4_096;
 
 /// A source line of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// As it is called in figures: `loop.c:42`.
+    /// Its name in figures: `loop.c:42`.
     pub name: String,
-    /// The file that holds its code.
+    /// The object file.
     pub object: PathBuf,
-    /// Where that begins: several where the compiler made several copies of it.
+    /// The starts of its code: one per copy made by the compiler.
     pub places: Vec<LinePlace>,
 }
 
@@ -45,11 +45,11 @@ pub struct Line {
 pub struct LinePlace {
     /// Its offset in the file.
     pub offset: u64,
-    /// What a probe on it costs.
+    /// The kind of probe site, which determines the cost.
     pub site: Site,
 }
 
-/// Which lines are listed.
+/// The selection of lines to list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WhichLines {
     All,
@@ -63,17 +63,17 @@ pub enum WhichLines {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceLines {
     pub object: PathBuf,
-    /// The path of the source file, as it was compiled.
+    /// The path of the source file at compile time.
     pub file: String,
-    /// Each line, with how many copies the compiler made of it: each takes a probe.
+    /// Each line, with its number of copies: each takes a probe.
     pub lines: BTreeMap<u64, usize>,
 }
 
-/// The lines of a program or library at which a probe can be. The inner error is why nothing is
-/// known of them.
+/// Lists the lines of a program or library at which probes are possible. The inner error is why
+/// nothing is known of them.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// An unreadable file.
 #[cfg(feature = "lines")]
 pub fn list_lines(
     path: &Path,
@@ -82,7 +82,7 @@ pub fn list_lines(
     list::of_file(path, which)
 }
 
-/// This program was built without what reads debug information.
+/// Built without support for debug information.
 #[cfg(not(feature = "lines"))]
 pub fn list_lines(
     _: &Path,
@@ -91,8 +91,8 @@ pub fn list_lines(
     Ok(Err(WITHOUT_LINES.to_owned()))
 }
 
-/// Finds the code of every line among these files, the program first: in the first of them that has
-/// code of it. All that cannot be found is reported at once.
+/// Finds the code of every line among these files, the program first: the first one with code of it
+/// counts. All failures are reported together.
 #[cfg(feature = "lines")]
 pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
     let (mut lines, mut errors) = (Vec::<Line>::new(), Vec::new());
@@ -106,13 +106,13 @@ pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>,
     if errors.is_empty() { Ok(lines) } else { Err(errors) }
 }
 
-/// What a program says that cannot read debug information.
+/// The message of a program built without support for debug information.
 #[cfg(not(feature = "lines"))]
 const WITHOUT_LINES: &str = "this punctual was built without the feature `lines`, which reads \
                              debug information, as ./x build --board does: name a function, or \
                              use the whole program (./x build)";
 
-/// This program was built without what reads debug information.
+/// Built without support for debug information.
 #[cfg(not(feature = "lines"))]
 pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
     let refused = |spec: &LineSpec| SymbolError::NoDebugInformation {
@@ -122,7 +122,7 @@ pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec
     if specs.is_empty() { Ok(Vec::new()) } else { Err(specs.iter().map(refused).collect()) }
 }
 
-/// This program was built without what reads debug information.
+/// Built without support for debug information.
 #[cfg(not(feature = "lines"))]
 pub fn lines_at(
     _: &Path,

@@ -9,50 +9,51 @@ use elf::note::Note;
 use elf::segment::ProgramHeader;
 use std::path::{Path, PathBuf};
 
-/// Larger files are refused: no program is, and it would not fit in memory.
+/// The maximum size of a file: larger than any program, and than fits in memory.
 const FILE_MAX: u64 = 4 << 30;
-/// Where distributions put separate debug files (GDB's documentation, "Separate Debug Files").
+/// The directory of separate debug files in distributions (GDB's documentation, "Separate Debug
+/// Files").
 pub(super) const DEBUG_DIR: &str = "/usr/lib/debug";
 
 /// A function in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// As programmers know it, with parameters if the symbol has them.
+    /// Its demangled name, with parameters if the symbol has them.
     pub name: String,
     pub bare: String,
-    /// As the linker knows it.
+    /// Its linker symbol.
     pub symbol: String,
     pub object: PathBuf,
     /// Its offset in that file, in bytes.
     pub offset: u64,
-    /// Its length in bytes; 0 if the symbol does not say.
+    /// Its length in bytes; 0 if the symbol does not state it.
     pub size: u64,
-    /// What a probe on it costs.
+    /// The kind of probe site, which determines the cost.
     pub site: Site,
 }
 
-/// What an ELF file defines and what it only asks for.
+/// The definitions and imports of an ELF file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Object {
     pub functions: Vec<Function>,
-    /// Functions that it takes from others.
+    /// Functions that it imports.
     pub imported: Vec<String>,
-    /// Symbols whose code is chosen when the program starts (STT_GNU_IFUNC).
+    /// Symbols whose code is selected at program start (STT_GNU_IFUNC).
     pub indirect: Vec<String>,
-    /// Whether all its functions are known, from itself or from its debug file; else those that it
-    /// exports.
+    /// Whether all its functions are known, from itself or from its debug file; otherwise only
+    /// those it exports.
     pub has_symbol_table: bool,
     /// The build id in hexadecimal.
     pub build_id: Option<String>,
 }
 
 impl Object {
-    /// Reads a file's symbols, and those of its separate debug file where one is installed.
+    /// Reads a file's symbols, and those of its separate debug file if installed.
     pub fn read(path: &Path) -> Result<Object, SymbolError> {
         Object::of_bytes(path, &read(path)?)
     }
 
-    /// The same of a file that was read.
+    /// The same from the content of a file.
     pub fn of_bytes(path: &Path, data: &[u8]) -> Result<Object, SymbolError> {
         let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
         if !data.starts_with(b"\x7fELF") {
@@ -96,7 +97,7 @@ impl Object {
         {
             object.add_debug_file(&code, &debug);
         }
-        // Of several names for one place the plainest comes first.
+        // Of several names for one place, the simplest is first.
         let plainness = |f: &Function| (f.offset, f.symbol.starts_with('_'), f.symbol.clone());
         object.functions.sort_by_cached_key(plainness);
         object.functions.dedup_by(|a, b| a.offset == b.offset && a.symbol == b.symbol);
@@ -121,8 +122,8 @@ impl Object {
         }
     }
 
-    /// A debug file has the symbols at the same addresses and none of the code. One that is broken
-    /// is as good as none.
+    /// A debug file has the symbols at the same addresses, without the code. A broken one is
+    /// ignored.
     fn add_debug_file(&mut self, code: &Code, debug: &Path) {
         let Ok(data) = read(debug) else { return };
         let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(&data) else { return };
@@ -137,7 +138,7 @@ impl Object {
     }
 }
 
-/// Where the code of a file lies: from addresses to offsets.
+/// The positions of a file's code: from addresses to offsets.
 pub(super) struct Code<'data> {
     path: &'data Path,
     data: &'data [u8],
@@ -167,7 +168,7 @@ impl<'data> Code<'data> {
         }
     }
 
-    /// The function at this address; `None` where no code of the file lies there.
+    /// The function at this address; `None` outside of the file's code.
     fn function(&self, symbol: &str, address: u64, size: u64) -> Option<Function> {
         let (offset, site) = self.place(address)?;
         let (name, bare) = demangle(symbol);
@@ -182,7 +183,7 @@ impl<'data> Code<'data> {
         })
     }
 
-    /// The offset in the file of the instruction at this address, and what a probe on it costs.
+    /// The offset in the file of the instruction at this address, and its kind as a probe site.
     pub(super) fn place(&self, address: u64) -> Option<(u64, Site)> {
         if !self.sections.is_empty()
             && !self.sections.iter().any(|(from, to)| (*from..*to).contains(&address))
@@ -199,7 +200,7 @@ impl<'data> Code<'data> {
     }
 }
 
-/// What of a file is mapped as code: offsets in it, and the address of the first one.
+/// The parts of a file mapped as code: offsets in it, and the address of the first one.
 pub fn executable(data: &[u8]) -> Vec<(std::ops::Range<usize>, u64)> {
     let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(data) else { return Vec::new() };
     let segments = Code::of(Path::new(""), data, &file).segments.into_iter();
@@ -213,7 +214,7 @@ pub fn executable(data: &[u8]) -> Vec<(std::ops::Range<usize>, u64)> {
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
     let io = |source| SymbolError::Io { path: path.to_owned(), source };
-    // A FIFO would be waited for for ever.
+    // Opening a FIFO would block forever.
     let meta = std::fs::metadata(path).map_err(io)?;
     if !meta.is_file() || meta.len() > FILE_MAX {
         return Err(SymbolError::Malformed {

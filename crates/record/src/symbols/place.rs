@@ -1,4 +1,4 @@
-//! From addresses in a process to its functions.
+//! Resolves addresses in a process to its functions.
 
 use super::{Function, Object};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The code that a process has mapped.
+/// The mapped code of a process.
 #[derive(Clone, Default, Debug)]
 pub struct Mappings {
     all: Vec<Mapping>,
@@ -18,23 +18,23 @@ struct Mapping {
     begin: u64,
     end: u64,
     offset: u64,
-    /// Empty where the code is in no file.
+    /// Empty for code outside of any file.
     file: Arc<Path>,
     identity: Identity,
 }
 
-/// Which file is mapped: another one may have its path by now.
+/// The identity of the mapped file: its path may now belong to another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Identity {
-    /// What stat(2) shows of the mapped file itself.
+    /// The stat(2) data of the mapped file itself.
     Known(Stat),
-    /// It has no path any more.
+    /// It no longer has a path.
     Deleted,
-    /// It cannot be looked at: its path is all that is known.
+    /// It is inaccessible: only its path is known.
     Unknown,
 }
 
-/// As much of a file as a later version of it does not share.
+/// The properties of a file that distinguish it from later versions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Stat {
     device: u64,
@@ -69,7 +69,7 @@ impl Identity {
 /// An address in a process.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
-    /// The file, `[vdso]`, or empty where the code is in none.
+    /// The file, `[vdso]`, or empty for code outside of any file.
     pub file: Arc<Path>,
     pub offset: u64,
     identity: Identity,
@@ -85,12 +85,12 @@ impl Place {
 }
 
 impl Mappings {
-    /// Those of the process of this thread (proc_pid_maps(5)); `None` where it has ended.
+    /// Reads the mappings of this thread's process (proc_pid_maps(5)); `None` if it has ended.
     pub fn read(tid: u32) -> Option<Mappings> {
         let text = std::fs::read_to_string(format!("/proc/{tid}/maps")).ok()?;
         let mut mappings = Mappings::parse(&text);
         for mapping in mappings.all.iter_mut().filter(|one| one.file.has_root()) {
-            // The link leads to the file itself, whatever has its path.
+            // The link leads to the mapped file itself, whichever file now has its path.
             if let Ok(found) = std::fs::metadata(mapped_file(tid, (mapping.begin, mapping.end))) {
                 mapping.identity = Identity::Known(Stat::of(&found));
             }
@@ -127,22 +127,22 @@ impl Mappings {
     }
 }
 
-/// What proc_pid_map_files(5) has of a mapping.
+/// The path of a mapping in proc_pid_map_files(5).
 fn mapped_file(tid: u32, (begin, end): (u64, u64)) -> PathBuf {
     PathBuf::from(format!("/proc/{tid}/map_files/{begin:x}-{end:x}"))
 }
 
-/// The functions of files that were asked for.
+/// The functions of the queried files.
 #[derive(Default)]
 pub struct FunctionNames {
-    /// `None`: what has the path is not what was mapped.
+    /// `None`: the path now belongs to another file.
     files: BTreeMap<(PathBuf, Identity), Option<Vec<Function>>>,
 }
 
 impl FunctionNames {
-    /// The function at a place, without its parameters; the file and the offset where the file does
-    /// not name it, or is there no more. `tid`: a thread that sees the file, which may have a root
-    /// of its own.
+    /// The function at a place, without its parameters; the file and the offset if the file does
+    /// not name it, or no longer exists. `tid`: a thread that sees the file, as it may have its own
+    /// root.
     pub fn name(&mut self, place: &Place, tid: u32) -> String {
         let file = place.file.to_string_lossy();
         if !file.starts_with('/') {
@@ -161,8 +161,8 @@ impl FunctionNames {
     }
 }
 
-/// The functions of the file that was mapped, as the thread sees it: by its path, or where another
-/// file has that, as long as the thread is there.
+/// The functions of the mapped file as the thread sees it: by its path or, if another file has
+/// that, as long as the thread exists.
 fn functions_of(place: &Place, tid: u32) -> Option<Vec<Function>> {
     let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{}", place.file.display()));
     let by_path = [seen_by_it, place.file.to_path_buf()];
@@ -175,8 +175,8 @@ fn functions_of(place: &Place, tid: u32) -> Option<Vec<Function>> {
     Some(read.map(|object| object.functions).unwrap_or_default())
 }
 
-/// The function that holds this offset. They are in the order of their offsets, the plainest of
-/// several names first.
+/// The function that contains this offset. Functions are ordered by offset, the simplest of several
+/// names first.
 fn function_at(functions: &[Function], offset: u64) -> Option<&Function> {
     let after = functions.partition_point(|function| function.offset <= offset);
     let last = functions.get(after.checked_sub(1)?)?;
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(names.name(&deleted, 1), "exe (replaced)+0x17");
     }
 
-    /// A program that was installed anew while it ran, as upgrades do.
+    /// A program that was reinstalled while it ran, as in upgrades.
     #[test]
     fn a_function_is_not_named_by_the_file_that_took_the_place_of_its_own() {
         let own = Mappings::read(std::process::id()).unwrap();
@@ -247,7 +247,7 @@ mod tests {
         let length = std::fs::metadata(&program).unwrap().len();
         let file = std::fs::File::open(&program).unwrap();
         let (none, code) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_EXEC);
-        // SAFETY: a new mapping, which nobody else knows of, and which stays.
+        // SAFETY: a new mapping, unknown to all other code, and never unmapped.
         let begin = unsafe {
             let (length, fd) = (length as usize, std::os::fd::AsRawFd::as_raw_fd(&file));
             libc::mmap(none, length, code, libc::MAP_PRIVATE, fd, 0)
@@ -264,7 +264,7 @@ mod tests {
         std::fs::copy("/bin/true", &other).unwrap();
         std::fs::rename(&other, &program).unwrap();
         assert!(!FunctionNames::default().name(&before, 1).contains("main"), "of another file");
-        // Where the links may be followed the file itself is read as long as the process is there.
+        // If the links may be followed, the file itself is read as long as the process exists.
         match std::fs::metadata(mapped_file(here, before.range)) {
             Ok(_) => assert!(named(here).ends_with("a_function_here"), "{}", named(here)),
             Err(why) => println!("SKIPPED: links to mapped files need CAP_SYS_ADMIN: {why}"),

@@ -1,23 +1,23 @@
-//! What the first instruction of a function is: it decides how dear a probe on it is.
+//! The kind of a function's first instruction, which determines the cost of a probe on it.
 
 use std::fmt;
 
-/// How the kernel executes the instruction under a probe (arch/x86/kernel/uprobes.c,
+/// The kernel's way of executing the instruction under a probe (arch/x86/kernel/uprobes.c,
 /// arch/arm64/kernel/probes/).
 ///
-/// An instruction that it cannot imitate is copied elsewhere and single-stepped there, which takes
-/// a second exception: several times the cost of the others.
+/// An instruction that it cannot emulate is copied and single-stepped out of line, which takes a
+/// second exception: several times the cost of the others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Site {
-    /// A five-byte nop: from Linux 6.18 on it becomes a call, without an exception.
+    /// A five-byte nop: since Linux 6.18 it becomes a call, without an exception.
     Nop5,
-    /// `push` of a register: imitated.
+    /// `push` of a register: emulated.
     Push,
-    /// A nop, jump or call: imitated.
+    /// A nop, jump or call: emulated.
     Branch,
     /// Anything else: single-stepped out of line.
     SingleStep,
-    /// A function of the kernel.
+    /// A kernel function.
     Kernel,
     /// An architecture that is not supported.
     Unknown,
@@ -26,7 +26,7 @@ pub enum Site {
 const EM_X86_64: u16 = 62;
 
 impl Site {
-    /// Reads it from the instruction's bytes.
+    /// Decodes it from the instruction's bytes.
     pub fn of(machine: u16, code: &[u8]) -> Site {
         if machine != EM_X86_64 {
             return Site::Unknown;

@@ -1,4 +1,4 @@
-//! What a user writes for a function: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*`,
+//! The user's notation of a function: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*`,
 //! `ns::Class::method`.
 
 use super::{Function, SymbolError};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spec {
     pub text: String,
-    /// The file's name, where one is given: a path, `libc`, `libc.so.6`, or the program's name.
+    /// The file's name, if given: a path, `libc`, `libc.so.6`, or the program's name.
     pub object: Option<String>,
-    /// The file's path, where the name holds a slash.
+    /// The file's path, if the name contains a slash.
     pub path: Option<PathBuf>,
     /// The function's name or pattern (`*` any characters, `?` any one).
     pub function: String,
 }
 
 impl Spec {
-    /// Reads `[FILE:]FUNCTION`. Two colons belong to the name of a C++ or Rust function.
+    /// Parses `[FILE:]FUNCTION`. Two colons belong to the name of a C++ or Rust function.
     pub fn parse(text: &str) -> Result<Spec, SymbolError> {
         let wrong = |why| SymbolError::Spec { spec: text.to_owned(), why };
         let (object, function) = match single_colon(text) {
@@ -45,12 +45,12 @@ impl Spec {
         })
     }
 
-    /// Whether it may fit several functions.
+    /// Whether it may match several functions.
     pub fn is_pattern(&self) -> bool {
         self.function.contains(['*', '?'])
     }
 
-    /// Whether this file is meant. `libc` means `libc.so.6` as well as `libc-2.31.so`.
+    /// Whether it refers to this file. `libc` means `libc.so.6` as well as `libc-2.31.so`.
     pub fn is_in(&self, file: &Path) -> bool {
         if let Some(path) = &self.path {
             return file == path;
@@ -66,7 +66,7 @@ impl Spec {
         }
     }
 
-    /// Whether this function is meant: by symbol, by demangled name, or by that without its
+    /// Whether it refers to this function: by symbol, by demangled name, or by that without its
     /// parameters.
     pub(super) fn fits(&self, function: &Function) -> bool {
         [&function.symbol, &function.name, &function.bare]
@@ -79,14 +79,14 @@ impl Spec {
     }
 }
 
-/// The place of the first colon that stands alone.
+/// The position of the first single colon.
 fn single_colon(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let colon = |at: usize| bytes.get(at) == Some(&b':');
     (0..bytes.len()).find(|&at| colon(at) && !colon(at + 1) && !(at > 0 && colon(at - 1)))
 }
 
-/// `*` fits any characters, `?` any one. Linear in the text for each star: no pattern takes
+/// `*` matches any characters, `?` any one. Linear in the text for each star: no pattern takes
 /// exponential time.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::process::Command;
 
-/// The file of this very test, and the C library that it runs with.
+/// The file of this test, and the C library that it runs with.
 fn libc() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let line =
@@ -39,8 +39,7 @@ fn a_rust_function_is_found_where_it_is_in_memory() {
     let found = find("*::a_function_of_ours", std::slice::from_ref(&exe)).unwrap();
     let [function] = &found[..] else { panic!("{found:?}") };
     assert_eq!(function.name, "punctual_record::symbols::tests::a_function_of_ours");
-    // The kernel's own view: the mapping that holds the function begins at a known offset of the
-    // file.
+    // The kernel's view: the mapping with the function begins at a known offset of the file.
     let address = a_function_of_ours as *const () as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let expected = maps.lines().find_map(|line| {

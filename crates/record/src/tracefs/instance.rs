@@ -1,4 +1,4 @@
-//! A trace instance of our own: the system's one is left alone.
+//! A separate trace instance: the system's one is not touched.
 
 use super::Tracefs;
 use std::fs::{self, File, OpenOptions};
@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `instances/punctual-PID-N`. It goes away with this; what a killed punctual left goes away with
-/// the next one.
+/// `instances/punctual-PID-N`. Removed when dropped; the leftover of a killed punctual is removed
+/// by the next one.
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
@@ -53,7 +53,7 @@ impl Instance {
         self.pipes.len()
     }
 
-    /// Reads the next page into `page`; `false` when there is none.
+    /// Reads the next page into `page`; `false` if there is none.
     pub(crate) fn read(&mut self, pipe: usize, page: &mut Vec<u8>) -> bool {
         page.resize(LARGEST_PAGE, 0);
         let read = self.pipes.get_mut(pipe).map_or(0, |pipe| pipe.read(page).unwrap_or(0));
@@ -68,20 +68,20 @@ impl Instance {
     }
 }
 
-/// A sub-buffer is a page, or more since 6.8, at most this (kernel/trace/ring_buffer.c); a read
-/// gives one at a time.
+/// The maximum size of a sub-buffer: a page, or more since 6.8 (kernel/trace/ring_buffer.c); a read
+/// returns one at a time.
 const LARGEST_PAGE: usize = 64 << 10;
 
 impl Drop for Instance {
     fn drop(&mut self) {
         self.pipes.clear();
-        // Nobody is left to hear of a failure; the next run tries again.
+        // A failure cannot be reported here; the next run tries again.
         let _ = self.set("tracing_on", "0");
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-/// Removes the instances of those punctuals that are no more.
+/// Removes the instances of punctual processes that no longer exist.
 fn remove_stale(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -106,7 +106,7 @@ mod tests {
             Err(why) => return println!("SKIPPED: {why}"),
         };
         let instances = tracefs.root().join("instances");
-        // A process that has ended has left this one.
+        // A process that has ended left this one.
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         let stale = instances.join(format!("{PREFIX}{}-0", ended.id()));

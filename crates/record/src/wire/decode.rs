@@ -1,4 +1,4 @@
-//! From bytes to events.
+//! Decodes bytes to events.
 
 use super::layout::{self as wire, Header};
 use punctual_core::MonotonicNs;
@@ -14,60 +14,59 @@ pub enum WireError {
     /// The bytes end inside a record.
     #[error("the record at byte {at} is cut off")]
     CutOff {
-        /// Where it begins.
+        /// Its position.
         at: usize,
     },
-    /// A kind that this version does not know; reading goes on after it.
+    /// An unknown kind; decoding continues after it.
     #[error(
         "the record at byte {at} is of kind {kind}, which this version of punctual does not know"
     )]
     UnknownKind {
-        /// Where it begins.
+        /// Its position.
         at: usize,
         /// Its kind.
         kind: u8,
     },
-    /// A payload of the wrong size; reading goes on after it.
+    /// A payload of the wrong size; decoding continues after it.
     #[error("the record at byte {at} of kind {kind} cannot have {words} words")]
     WrongSize {
-        /// Where it begins.
+        /// Its position.
         at: usize,
         /// Its kind.
         kind: u8,
-        /// Its payload in words.
+        /// The size of its payload in words.
         words: u8,
     },
-    /// A value that the field cannot have; reading goes on after it.
+    /// An invalid value of a field; decoding continues after it.
     #[error("the record at byte {at} of kind {kind} holds an impossible value")]
     WrongValue {
-        /// Where it begins.
+        /// Its position.
         at: usize,
         /// Its kind.
         kind: u8,
     },
 }
 
-/// The events in these bytes, in their order. Names and stacks on their way are no events and are
-/// passed over.
+/// The events in these bytes, in order. Names and stacks are not events and are skipped.
 pub fn decode(bytes: &[u8]) -> Decode<'_> {
     Decode { bytes, at: 0 }
 }
 
-/// What bytes hold, without decoding them.
+/// The extent of the records in a buffer, without decoding them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Survey {
-    /// Whole records that tell of one event each: all but those that tell of losses.
+    /// The number of whole records with one event each: all but records of losses.
     pub events: u64,
     /// The earliest instant of a record.
     pub first: MonotonicNs,
     /// The latest one.
     pub last: MonotonicNs,
-    /// How many bytes these records take.
+    /// The size of these records in bytes.
     pub bytes: usize,
 }
 
-/// Looks at the headers alone of whole records until they take `most` bytes; `None` where there is
-/// no whole record.
+/// Reads only the headers of whole records until they take `most` bytes; `None` without a whole
+/// record.
 pub fn survey(bytes: &[u8], most: usize) -> Option<Survey> {
     let (mut events, mut first, mut last, all) = (0, u64::MAX, 0, bytes.len());
     let mut bytes = bytes;
@@ -85,7 +84,7 @@ pub fn survey(bytes: &[u8], most: usize) -> Option<Survey> {
     (all > bytes.len()).then_some(Survey { events, first, last, bytes: all - bytes.len() })
 }
 
-/// How many whole records these bytes hold that tell of one event each.
+/// The number of whole records with one event each.
 pub fn count(bytes: &[u8]) -> u64 {
     survey(bytes, usize::MAX).map_or(0, |survey| survey.events)
 }
@@ -98,7 +97,7 @@ pub struct Decode<'a> {
 }
 
 impl Decode<'_> {
-    /// How many bytes were read so far.
+    /// The number of bytes read so far.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -151,7 +150,7 @@ enum Problem {
     Value,
 }
 
-/// A payload of exactly the size that its structure has.
+/// A payload of exactly the size of its structure.
 #[inline(always)]
 fn exact<const N: usize>(payload: &[u8]) -> Result<&[u8; N], Problem> {
     payload.try_into().map_err(|_| Problem::Size)
@@ -167,7 +166,7 @@ fn prio(on_wire: u8) -> i16 {
     i16::from(on_wire) - 1
 }
 
-/// `Ok(None)` for what is no event.
+/// `Ok(None)` for records that are not events.
 #[inline]
 fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
     let number = || Ok(read!(Number, payload).number);
@@ -431,8 +430,8 @@ fn slack(ns: u64) -> Option<NonZeroU32> {
     NonZeroU32::new(u32::try_from(ns).unwrap_or(u32::MAX))
 }
 
-/// include/linux/sched.h: TASK_INTERRUPTIBLE and its kin. Idle kernel threads wait uninterruptibly
-/// and without load; nobody waits for them to finish anything, so they sleep.
+/// include/linux/sched.h: TASK_INTERRUPTIBLE and others. Idle kernel threads wait uninterruptibly
+/// and without load; they delay no other task, so they count as sleeping.
 fn task_state(state: u16) -> TaskState {
     const NOLOAD: u16 = 0x400;
     match state {
@@ -448,7 +447,7 @@ fn task_state(state: u16) -> TaskState {
     }
 }
 
-/// include/uapi/linux/futex.h; the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME are set aside.
+/// include/uapi/linux/futex.h, without the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
 pub(crate) fn futex(op: u32) -> Futex {
     match op & !(128 | 256) {
         0 | 9 | 11 => Futex::Wait,

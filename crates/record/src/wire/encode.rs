@@ -1,9 +1,10 @@
-//! From events to bytes: what user space adds to a recording, and what other recorders bring.
+//! Encodes events to bytes: those that user space adds to a recording, and those of other
+//! recorders.
 
 use super::layout::{self as wire, Header};
 use punctual_core::event::{Event, EventKind, Futex, PointKind, RecordBytes, TaskState};
 
-/// Appends the event as a record that [`super::decode`] reads back.
+/// Appends the event as a record for [`super::decode`].
 pub fn encode(event: &Event, to: &mut Vec<u8>) {
     let mut payload = [0; PAYLOAD];
     let (kind, size) = fill(&event.what, &mut payload);
@@ -16,7 +17,7 @@ pub fn encode(event: &Event, to: &mut Vec<u8>) {
     to.extend_from_slice(&payload[..size]);
 }
 
-/// No payload of an event is longer.
+/// The maximum payload of an event.
 const PAYLOAD: usize = wire::Tracepoint::SIZE;
 
 fn prio(prio: i16) -> u8 {
@@ -161,7 +162,7 @@ fn point_kind(kind: PointKind) -> u8 {
     }
 }
 
-/// One bit of the kernel's that stands for each state; see `decode`.
+/// One of the kernel's bits for each state; see `decode`.
 fn task_state(state: TaskState) -> u16 {
     match state {
         TaskState::Preempted | TaskState::Yielded => 0,

@@ -1,4 +1,4 @@
-//! The accounting in the kernel against samples of a thread's own clock.
+//! The accounting in the kernel compared with samples by a thread's own clock.
 
 use crate::common::{bind, gettid, now, sleep_until};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
@@ -9,8 +9,8 @@ use punctual_testing::HiddenSamples;
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
 
-/// Due and woken, of a thread that sleeps until absolute times, multiples of `period` ns; what it
-/// misses it leaves out.
+/// Due and wake-up times of a thread that sleeps until multiples of `period` ns and skips missed
+/// ones.
 pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
     attributes::set_timer_slack(Nanos(1)).unwrap();
     let sleep = |_| {
@@ -65,13 +65,13 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         });
     }
     println!("{found} of {SAMPLES}, {hidden} may be missing: {sums:?}");
-    // A thread that was not asleep when its timer fired was not woken by it.
+    // A thread that was not asleep when its timer expired was not woken by it.
     assert!(
         (found + hidden) * 100 >= SAMPLES * 95,
         "{found} of {SAMPLES} samples have a record, {hidden} may be without"
     );
-    // One that was interrupted where the kernel tells no tracer of it is unknown for long; most are
-    // not.
+    // The time of a thread interrupted where the kernel informs no tracer is unknown for long; most
+    // are not.
     assert!(
         (known + hidden) * 100 >= found * 90,
         "{known} of {found} have less than 5 % unknown, {hidden} may be without: {sums:?}"

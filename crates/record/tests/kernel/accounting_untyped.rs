@@ -18,10 +18,11 @@ const SAMPLES: usize = 1_500;
 const BURST: i64 = 2_000_000;
 
 type Records = HashMap<i64, AccountRecord>;
-/// From and to.
+/// Start and end.
 type Spans = Vec<(i64, i64)>;
 
-/// A task of higher priority that takes the CPU for [`BURST`] now and then; when it had it.
+/// A task of higher priority that takes the CPU for [`BURST`] repeatedly; returns its times on the
+/// CPU.
 fn hog(stop: &AtomicBool) -> Vec<(i64, i64)> {
     bind(cpu());
     set_fifo(90);
@@ -48,7 +49,7 @@ fn drain(accountants: &mut [Accountant], records: &mut [Records]) {
     }
 }
 
-/// What all of them told of the samples of one thread, the samples, and when the hog ran.
+/// The accounts of the samples of one thread, the samples, and the times of the hog.
 fn together(
     accountants: &mut [Accountant],
     sleep: impl FnOnce() -> Vec<(i64, i64)> + Send,
@@ -112,8 +113,8 @@ fn without_the_kernels_types_the_same_is_told() {
         let splits = [typed, untyped].map(|record| record.split(due, woke));
         splits.iter().for_each(|split| assert_eq!(split.sum(), latency));
         both += 1;
-        // The programs run one after the other, so that each part differs by as much as they take,
-        // and by what steal takes in between.
+        // The programs run one after the other, so each part differs by their run time, and by
+        // steal in between.
         let apart = |part: &MainPart| {
             let [one, other] = splits.map(|split| split.of(*part).ns());
             (one - other).abs()
@@ -166,7 +167,7 @@ fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
         sleep_by_the_wall();
         Vec::new()
     });
-    // User space reads two clocks for it, one after the other.
+    // User space reads two clocks for it in sequence.
     const CLOCK_ERROR: i64 = 3_000;
     let found = records[0]
         .keys()

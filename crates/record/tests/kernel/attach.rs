@@ -1,4 +1,4 @@
-//! The cycles of threads, timed and divided from outside of them.
+//! The cycles of threads, timed and divided from the outside.
 
 use crate::common::{bind, gettid, now, online, set_fifo, sleep_until};
 use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Of all releases here, in ns.
+/// The period of all releases here, in ns.
 const PERIOD: i64 = 2_000_000;
 
-/// The cycles that a thread makes of `work`, which is told when to begin.
+/// The cycles of a thread that runs `work`, which gets its start time.
 pub fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
     if let Some(what) = punctual_record::missing_rights() {
         println!("SKIPPED: {what}");
@@ -67,7 +67,7 @@ fn an_absolute_sleeper_is_released_when_it_said() {
     let Some(cycles) = cycles_of(work) else { return };
     let first = started.load(Ordering::Relaxed);
     let timed: Vec<&Cycle> = cycles.iter().filter(|cycle| cycle.by == WokenBy::Sleep).collect();
-    // The last is not over when the thread ends.
+    // The last one is not over when the thread ends.
     assert!(timed.len() >= 95, "{} of 100", timed.len());
     for cycle in &timed {
         assert_eq!((cycle.release.ns() - first) % PERIOD, 0, "{cycle:?}");
@@ -126,8 +126,8 @@ fn an_event_is_a_release_and_its_waker_is_named() {
     assert!(by_task.count() >= 45, "{cycles:#?}");
 }
 
-/// Takes expiries of a timer that comes each PERIOD from `first` on, late for some; which of them,
-/// from 0 on, each call was the first to return for.
+/// Takes expiries of a timer with period PERIOD from `first` on, some of them late; returns the
+/// index of the first expiry in each call.
 fn take_late(mut wait: impl FnMut() -> u64) -> Vec<i64> {
     let (mut taken, mut next) = (Vec::new(), 0);
     for k in 0..60 {
@@ -144,13 +144,13 @@ fn take_late(mut wait: impl FnMut() -> u64) -> Vec<i64> {
     taken
 }
 
-/// Every call that took an expiry begins a cycle that was released by it.
+/// Every call that took an expiry begins a cycle released by it.
 fn assert_each_has_a_cycle(cycles: &[Cycle], first: i64, taken: &[i64]) {
     let timed: Vec<&Cycle> = cycles.iter().filter(|cycle| cycle.by == WokenBy::Timer).collect();
     let releases: Vec<i64> = timed.iter().map(|c| (c.release.ns() - first) / PERIOD).collect();
     assert!(timed.iter().all(|c| (c.release.ns() - first) % PERIOD == 0), "{timed:#?}");
     assert!(releases.is_sorted() && releases.iter().all(|one| taken.contains(one)), "{releases:?}");
-    // The last ends with the thread. Events that the kernel did not show are said to be unseen.
+    // The last ends with the thread. Events that the kernel did not show are reported as unseen.
     let unseen = cycles.iter().filter(|cycle| cycle.by == WokenBy::Unseen).count();
     assert!(taken.len() <= releases.len() + 1 + unseen, "{releases:?} of {taken:?}");
     assert!(unseen < 10, "{unseen} unseen");
@@ -190,7 +190,7 @@ fn a_timerfd_that_expired_before_it_was_read_has_its_cycle() {
     assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
 }
 
-/// How often the programs at this tracepoint ran while a thread slept some times.
+/// The number of program runs at this tracepoint while a thread slept repeatedly.
 fn runs_at(attacher: &Attacher, tracepoint: &str) -> u64 {
     let sleep = || (0..20).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
     let times = attacher.attached().run_times(sleep);
@@ -198,7 +198,7 @@ fn runs_at(attacher: &Attacher, tracepoint: &str) -> u64 {
     times.iter().filter(|one| one.tracepoint == tracepoint).map(|one| one.runs).sum()
 }
 
-/// Each exit from idle starts a timer, which delays what the CPU wakes up for.
+/// Each exit from idle starts a timer, which delays the work that the CPU wakes up for.
 #[test]
 fn started_timers_are_looked_at_where_timers_release_threads() {
     if let Some(what) = punctual_record::missing_rights() {
@@ -240,7 +240,7 @@ fn a_thread_that_runs_already_when_it_is_watched_has_its_cycles() {
     let (is_watched, (send, tid)) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // Nobody takes its CPU from it: no switch shows it.
+            // No other task takes its CPU: no switch shows it.
             bind(online().iter().last().expect("this runs"));
             let is_fifo = set_fifo(80);
             send.send(gettid().0).expect("somebody listens");
@@ -333,7 +333,7 @@ fn set_deadline(runtime: Nanos, period: Nanos) -> std::io::Result<()> {
 
 #[test]
 fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
-    // The kernel looks at the runtime in its tick, some ms apart.
+    // The kernel checks the runtime in its tick, some ms apart.
     const PERIOD: Nanos = Nanos::from_millis(40);
     let (send, refused) = mpsc::channel();
     let work = |_| {
@@ -363,21 +363,21 @@ fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
     assert!(unseen < 3, "{cycles:#?}");
     let distances: Vec<i64> =
         periods.windows(2).map(|pair| (pair[1].release - pair[0].release).ns()).collect();
-    // The kernel sets its timer by another clock, which it reads for that each time.
+    // The kernel sets its timer by another clock, which it reads each time.
     let near =
         |ns: &&i64| (**ns - (**ns + PERIOD.ns() / 2) / PERIOD.ns() * PERIOD.ns()).abs() < 200_000;
     assert!(distances.iter().filter(near).count() >= 50, "{distances:?}");
     let throttled = |cycle: &&&Cycle| cycle.split().of(MainPart::Throttled) > Nanos::from_millis(2);
     let late: Vec<_> = periods.iter().filter(throttled).collect();
     assert!(late.len() >= 5, "{periods:#?}");
-    // Runtime is given once a period, so that it ran in two of them.
+    // The runtime is replenished once per period, so it ran in two of them.
     assert!(late.iter().all(|cycle| cycle.response_time() > PERIOD), "{late:#?}");
     let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(MainPart::Unknown).ns()).sum();
     let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
 }
 
-/// What the parts of all cycles with a timer of their own add up to.
+/// The sum of the parts over all cycles with a timer of their own.
 fn part_of_sleepers(cycles: &[Cycle], part: MainPart) -> Nanos {
     let timed = cycles.iter().filter(|cycle| cycle.by == WokenBy::Sleep);
     timed.fold(Nanos::ZERO, |sum, cycle| sum + cycle.split().of(part))
@@ -393,7 +393,7 @@ fn memory_that_a_thread_reclaims_is_apart() {
     let work = |first: i64| {
         for k in 0..30 {
             sleep_until(first + k * PERIOD);
-            // Whether so much is there to be reclaimed does not matter.
+            // The amount that can be reclaimed does not matter.
             let _ = std::fs::write(RECLAIM, "256K");
         }
     };
@@ -408,7 +408,7 @@ fn memory_that_a_thread_reclaims_is_apart() {
 
 #[test]
 fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
-    // Shorter than the tick in which the kernel looks at the runtime.
+    // Shorter than the tick in which the kernel checks the runtime.
     let (runtime, period) = (Nanos::from_micros(1_500), Nanos::from_millis(2));
     let (send, refused) = mpsc::channel();
     let work = |_| {
@@ -432,7 +432,7 @@ fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
     println!("{} of {} had begun before", passed.len(), periods.len());
     assert!(periods.windows(2).all(|pair| pair[0].release < pair[1].release), "{periods:#?}");
     assert!(passed.iter().all(|pair| pair[1].release <= pair[1].returned), "{passed:#?}");
-    // A thread that is more than a period late is given another grid, from within the call on.
+    // A thread that is more than a period late gets new release times, from within the call on.
     let passed: Vec<_> =
         passed.into_iter().filter(|pair| pair[1].release <= pair[1].entered).collect();
     assert!(passed.len() >= 5, "{cycles:#?}");
@@ -455,13 +455,13 @@ fn the_cost_is_measured_before_anything_is_watched() {
     println!("{cost:?}");
     let cost = cost.known().expect("this kernel counts run time");
     assert!(cost.per_cycle > Nanos::ZERO && cost.per_call > Nanos::ZERO, "{cost:?}");
-    // A sleep is two ends of a call, a timer, a wake-up and two switches.
+    // A sleep takes two ends of a call, a timer, a wake-up and two switches.
     assert!(cost.runs_per_cycle >= 6, "{cost:?}");
     assert!(cost.per_call < cost.per_cycle, "{cost:?}");
     attacher.drain(&mut |cycle| panic!("a cycle of the measurement itself: {cycle:?}"));
 }
 
-/// A lock on a futex that holds no owner: 0 is free, 1 held, 2 waited for (futex(2)).
+/// A lock on a futex without an owner: 0 is free, 1 held, 2 contended (futex(2)).
 #[derive(Default)]
 struct FutexLock([AtomicU32; 4]);
 
@@ -510,7 +510,7 @@ fn who_ends_a_wait_for_a_lock_released_it_where_no_owner_is_known() {
     };
     let Some(cycles) = cycles_of(work) else { return };
     let held: Vec<_> = cycles.iter().filter_map(|cycle| cycle.holder).collect();
-    // Beside busy neighbours the holder comes too late for most of them.
+    // Beside busy neighbours the holder is too late for most of them.
     let waited = cycles.iter().filter(|cycle| cycle.wait_is == MainPart::Lock).count();
     assert!(held.len() >= 5 && held.len() * 10 >= waited * 9, "{cycles:#?}");
     for holder in held {

@@ -1,4 +1,4 @@
-//! What tests of recorders share.
+//! Helpers for tests of recorders.
 
 use punctual_core::event::{Event, Tid};
 use punctual_core::{CpuSet, Policy, Priority};
@@ -11,12 +11,12 @@ pub fn online() -> CpuSet {
     std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().parse().unwrap()
 }
 
-/// The last CPU that this process may use: others may be in somebody's partition.
+/// The last CPU that this process may use: others may be in another user's partition.
 pub fn a_cpu() -> usize {
     attributes::affinity(0).unwrap().iter().last().unwrap()
 }
 
-/// A recorder; `None`, after saying why, where this machine cannot.
+/// A recorder; `None`, with a message, if this machine cannot record.
 pub fn start(request: Request) -> Option<Recorder> {
     match Recorder::start(request) {
         Ok(recorder) => Some(recorder),
@@ -28,7 +28,7 @@ pub fn start(request: Request) -> Option<Recorder> {
     }
 }
 
-/// Records while `work` runs; each CPU's events in their order.
+/// Records while `work` runs; the events of each CPU are in order.
 pub fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stopped)> {
     let mut streams: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
     let mut sink =
@@ -57,12 +57,12 @@ pub fn sleep_until(at: i64) {
     clock::sleep_until(libc::CLOCK_MONOTONIC, at).unwrap();
 }
 
-/// The calling thread runs on this CPU alone.
+/// Binds the calling thread to this CPU.
 pub fn bind(cpu: usize) {
     attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
 }
 
-/// The calling thread becomes one of SCHED_FIFO. Whether it may.
+/// Makes the calling thread SCHED_FIFO; returns whether that is permitted.
 pub fn set_fifo(priority: u8) -> bool {
     let fifo = Scheduling::new(Policy::Fifo, Priority::new(priority));
     attributes::set_scheduling(0, &fifo).is_ok()
@@ -75,7 +75,7 @@ pub fn switches() -> (usize, usize) {
     (field("voluntary_ctxt_switches"), field("nonvoluntary_ctxt_switches"))
 }
 
-/// Runs `work` in a thread of that name on that CPU.
+/// Runs `work` in a thread with that name on that CPU.
 pub fn named_thread_on(cpu: usize, name: &str, work: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let body = move || {

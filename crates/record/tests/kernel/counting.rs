@@ -1,4 +1,4 @@
-//! Counters in the kernel against what is known.
+//! Counters in the kernel compared with known counts.
 
 use crate::common::gettid;
 use crate::common::switches;

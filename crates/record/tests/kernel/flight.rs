@@ -1,4 +1,4 @@
-//! The flight recorder: windows of what happened, while it goes on.
+//! The flight recorder: windows of events, copied during recording.
 
 use crate::common::{a_cpu, gettid, named_thread_on, start};
 use punctual_core::event::{Event, EventKind, Group, Tid};
@@ -8,8 +8,8 @@ use punctual_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: the events of all threads are in the buffer, and one test's would overwrite
-/// the other's.
+/// One test at a time: the events of all threads are in the buffer, and one test would overwrite
+/// those of another.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,8 +39,7 @@ fn decoded(records: &[u8]) -> Vec<Event> {
 fn a_window_holds_what_happened_in_it_and_no_old_one() {
     let _turn = turn();
     let cpu = a_cpu();
-    // Programs look up a CPU's buffer in another way where CPUs between the wanted ones are not
-    // wanted.
+    // Programs look up a CPU's buffer in another way if the requested CPUs have gaps.
     let with_a_gap: CpuSet = [cpu, cpu + 5].into_iter().collect();
     let each = [Backend::Btf, Backend::Tracepoint]
         .map(|backend| [CpuSet::single(cpu), with_a_gap.clone()].map(|cpus| (backend, cpus)));
@@ -49,7 +48,7 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         let (mut from, mut to, mut tid) = (clock::monotonic(), clock::monotonic(), Tid(0));
         named_thread_on(cpu, "flyer-1", || {
             tid = gettid();
-            // Several times round the buffer.
+            // Several passes over the buffer.
             calls(libc::SYS_getppid, 20_000);
             from = clock::monotonic();
             calls(libc::SYS_getuid, 50);
@@ -65,7 +64,7 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         );
         assert_eq!(enter.count(), 50, "{backend:?}");
         assert!(events.len() < 2000, "only a little more than the window: {}", events.len());
-        // What was overwritten is said to be missing.
+        // Overwritten events are reported as missing.
         let early = recorder.window(cpu as u16, MonotonicNs(from.0 - 1_000_000_000), to).unwrap();
         assert!(early.whole_from.0 > from.0 - 1_000_000_000);
         assert!(decoded(&early.records).first().unwrap().at >= early.whole_from);
@@ -94,7 +93,7 @@ fn windows_are_taken_while_writers_write() {
         for _ in 0..300 {
             let to = clock::monotonic();
             let from = MonotonicNs(to.0 - 100_000_000);
-            // Each record that is handed over is whole: decoding would tell.
+            // Each returned record is complete, or decoding would fail.
             if let Some(window) = recorder.window(cpu as u16, from, to) {
                 let events = decoded(&window.records);
                 let of_thread = |event: &&Event| event.tid.0 == tid.load(Ordering::Relaxed);
@@ -138,9 +137,9 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
         called = clock::monotonic();
         // Long calls: most interrupts come within one.
         let mut random = vec![0u8; 1 << 20];
-        // SAFETY: a buffer of the length that is said.
+        // SAFETY: a buffer of the stated length.
         mapped = spin(&mut || {
-            // SAFETY: a buffer of the length that is said.
+            // SAFETY: a buffer of the stated length.
             let _ = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
         });
     });
@@ -156,14 +155,14 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
             .collect();
         calls
     };
-    // Reading the clock is no system call.
+    // Reading the clock is not a system call.
     let (before, after) = (found(window.whole_from, called), found(called, mapped));
     let most = |calls: &[Option<u32>], call| {
         calls.iter().filter(|it| **it == call).count() * 2 > calls.len()
     };
     assert!(!before.is_empty() && most(&before, None), "{before:?}");
     assert!(!after.is_empty() && most(&after, Some(libc::SYS_getrandom as u32)), "{after:?}");
-    // What is not asked beside timers is not there, and what tells wake-ups and switches is.
+    // Events not needed for timers are absent; those of wake-ups and switches exist.
     let any = |is: fn(&EventKind) -> bool| events.iter().any(|event| is(&event.what));
     assert!(!any(|what| matches!(
         what,

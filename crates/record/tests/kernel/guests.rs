@@ -3,7 +3,7 @@
 use punctual_lab::{Accel, Guest, Job};
 use punctual_testing as testing;
 
-/// What differs between kernels: arguments and fields of tracepoints, and how records are lost.
+/// The differences between kernels: arguments and fields of tracepoints, and the loss of records.
 const THERE: &[&str] = &[
     "btf::switches",
     "btf::system_calls",
@@ -17,14 +17,14 @@ const THERE: &[&str] = &[
     "attach::an_absolute_sleeper",
 ];
 
-/// On one CPU in virtual time: an emulator that lets several take turns makes them late by itself,
-/// and so does a busy host.
+/// On one CPU in virtual time: an emulator that alternates between several delays them itself, and
+/// so does a busy host.
 const ALONE: &[&str] = &["injected::a_section_without_preemption"];
 
 fn tests_pass_on(kernel: &str, tests: &[&str], accel: Accel) {
     let Some(mut guest) = testing::guest(kernel) else { return };
     let program = testing::stripped(&std::env::current_exe().unwrap());
-    // Not all, and one after the other: guests without hardware support are slow.
+    // A few tests, one after the other: guests without hardware support are slow.
     let mut words = vec![program.to_string_lossy().into_owned()];
     words.extend(
         ["--include-ignored", "--test-threads=1", "--nocapture"]

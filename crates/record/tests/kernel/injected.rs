@@ -1,5 +1,5 @@
-//! Causes that these tests make themselves: most of the late samples must be laid at the right
-//! door, and next to nothing at none.
+//! Causes produced by these tests themselves: most of the late samples must be attributed
+//! correctly, and almost none left unattributed.
 
 use crate::accounting::sleep_through;
 use crate::common::{bind, gettid, now, set_fifo};
@@ -13,7 +13,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Where it is measured; what disturbs is made there or sent there.
+/// The measured CPU, which the disturbances run on or are sent to.
 pub fn cpu() -> usize {
     usize::from(cpus() > 1)
 }
@@ -23,7 +23,7 @@ fn cpus() -> usize {
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as usize }
 }
 
-/// An emulated processor takes its time.
+/// An emulated processor is slow.
 fn is_emulated() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("QEMU TCG"))
 }
@@ -32,20 +32,20 @@ fn period() -> Nanos {
     if is_emulated() { Nanos::from_millis(5) } else { Nanos::MILLI }
 }
 
-/// One sample of a FIFO thread, divided.
+/// One divided sample of a FIFO thread.
 pub struct Divided {
     pub due: i64,
     pub split: Split,
 }
 
-/// The turn of a test that disturbs [`cpu`]: what it makes must not be what another measures.
+/// The turn of a test that disturbs [`cpu`]: no other test may measure its disturbance.
 pub fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop.
-/// `None`, and said why, where that cannot be.
+/// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is stopped.
+/// `None`, with a message, if that is impossible.
 pub fn measured(
     samples: usize,
     disturb: impl FnOnce(&AtomicBool) + Send,
@@ -74,7 +74,7 @@ pub fn measured(
         let (tid, fifo) = tid.recv().unwrap();
         accountant.watch(tid).unwrap();
         let disturbing = scope.spawn(|| disturb(&stop));
-        // On the disturbed CPU this thread might come too late for the records.
+        // On the disturbed CPU, this thread might be too late for the records.
         bind(0);
         std::thread::sleep(Duration::from_millis(100));
         go.send(()).unwrap();
@@ -115,7 +115,7 @@ pub fn measured(
     Some((all, excuse))
 }
 
-/// The latest of these samples, so many of them.
+/// The `count` samples with the highest latency.
 pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
     samples.sort_by_key(|sample| std::cmp::Reverse(sample.split.sum()));
     samples.truncate(count);
@@ -132,9 +132,9 @@ pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
 }
 
 /// Whether at least 90 % of the late samples have one of these parts as their longest, and less
-/// than 5 % of their time unknown. Not counted are those whose longest part is foreign, which is
-/// not of the test's making, and those that steal made late, as far as it reaches for what others
-/// than these parts took of them; most must be left.
+/// than 5 % of their time unknown. Excluded are samples with a foreign longest part, which the test
+/// did not cause, and samples that only steal made late, judged by the time outside of these parts;
+/// most must be left.
 fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excuse: Excuse) -> bool {
     let is_right = |one: &&Divided| one.split.longest().is_some_and(|part| parts.contains(&part));
     let is_known = |one: &&Divided| one.split.of(MainPart::Unknown) * 20 < one.split.sum();
@@ -213,7 +213,7 @@ fn an_interrupt_that_takes_long_is_hardirq() {
         });
     };
     let Some((samples, excuse)) = measured(3_000, storm) else { return };
-    // A sample was due less than a period after each storm began; the first and the last may lie
+    // A sample was due less than a period after each storm began; the first and the last may be
     // outside.
     let hit: Vec<Divided> =
         samples.into_iter().filter(|one| one.due.rem_euclid(EVERY) < period().ns()).collect();
@@ -246,9 +246,8 @@ fn slow_down(socket: &std::net::UdpSocket) {
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Datagrams from other CPUs that the kernel is told to receive on [`cpu`] (receive packet steering
-/// of the loopback device): what comes in there is received in softirqs, hundreds of packets in
-/// each.
+/// Datagrams from other CPUs that the kernel receives on [`cpu`] as configured (receive packet
+/// steering of the loopback device), in softirqs of hundreds of packets each.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn packets_that_arrive_in_thousands_are_softirq() {
@@ -280,14 +279,14 @@ fn packets_that_arrive_in_thousands_are_softirq() {
                 .for_each(|other| drop(scope.spawn(move || send(other))));
         });
     };
-    // The packets come as fast as the other CPUs send them: where those are taken away by the host,
-    // so is the cause. Once in eight it must be there, and some seconds lie between, because
-    // that goes on for some.
+    // The packets arrive as fast as the other CPUs send them: if the host takes those away, the
+    // cause disappears too. It must be seen in one of eight attempts, some seconds apart, as such a
+    // situation lasts for some.
     let once = |number: u64| {
         std::thread::sleep(Duration::from_secs(number.min(4)));
         let (samples, excuse) = measured(2_000, flood)?;
-        // Softirqs are served with interrupts on: a timer's interrupt that is late was the host's
-        // doing, which it need not report as steal.
+        // Softirqs are served with interrupts enabled: the host caused a late timer interrupt,
+        // which it need not report as steal.
         let foreign = [MainPart::Steal, MainPart::TimerIrqDelay];
         Some(laid_at(&latest(samples, 2_000 / 20), &[MainPart::Softirq], &foreign, excuse))
     };
@@ -297,9 +296,9 @@ fn packets_that_arrive_in_thousands_are_softirq() {
     assert!(made.is_some(), "in none of eight measurements were late samples laid at softirqs");
 }
 
-/// The list of all tasks that the kernel writes into its log, over and over, asked for by a task of
-/// low priority on [`cpu`]: a standard kernel does not switch until it is whole; one with
-/// PREEMPT_RT does.
+/// The list of all tasks that the kernel writes to its log, repeatedly, requested by a task of low
+/// priority on [`cpu`]: a standard kernel does not switch until it is complete, one with PREEMPT_RT
+/// does.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
@@ -333,8 +332,8 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
             shown(&late)
         );
     } else {
-        // A part of that list is written with interrupts off: the timer of a sample that was due
-        // then is late by the same section.
+        // A part of that list is written with interrupts disabled: a timer due then is delayed by
+        // the same section.
         assert_laid_at(&late, &[MainPart::NonPreemptible, MainPart::TimerIrqDelay], excuse);
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing is left in the kernel, whatever becomes of the recorder.
+//! Nothing is left in the kernel, however the recorder ends.
 
 use crate::common::{online, start};
 use punctual_core::event::Group;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const HOLDER: &str = "PUNCTUAL_TEST_HOLDER";
 
-/// The programs that this process has loaded, by the kernel's number.
+/// The programs loaded by this process, by the kernel's number.
 fn programs() -> Vec<u32> {
     let files = std::fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
     let number = |text: String| {
@@ -25,15 +25,14 @@ fn programs() -> Vec<u32> {
 /// BPF_PROG_GET_FD_BY_ID.
 fn is_loaded(program: u32) -> bool {
     let mut attr = [u64::from(program), 0, 0, 0];
-    // SAFETY: the attribute is ours and of the size that is said; the descriptor that comes of it
-    // is closed.
+    // SAFETY: the attribute is ours and of the stated size; the resulting descriptor is closed.
     unsafe {
         let fd = libc::syscall(libc::SYS_bpf, 13, attr.as_mut_ptr(), size_of_val(&attr));
         fd >= 0 && libc::close(fd as i32) == 0
     }
 }
 
-/// Not a test: what the test below kills.
+/// Not a test: the process killed by the test below.
 #[test]
 fn holder() {
     if std::env::var_os(HOLDER).is_none() {
@@ -92,7 +91,7 @@ fn stopping_takes_the_programs_away() {
     assert_gone(&mine);
 }
 
-/// The kernel frees a program when nobody on any CPU can be running it any more.
+/// The kernel frees a program once no CPU can be running it any more.
 fn assert_gone(programs: &[u32]) {
     let until = Instant::now() + Duration::from_secs(300);
     while programs.iter().any(|program| is_loaded(*program)) {

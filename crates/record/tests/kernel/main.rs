@@ -1,4 +1,4 @@
-//! What is recorded and counted of the kernel that runs, as root.
+//! Recording and counting on the running kernel, as root.
 
 mod accounting;
 mod accounting_untyped;

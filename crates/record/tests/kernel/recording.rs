@@ -1,4 +1,4 @@
-//! Every backend of the recorder on the kernel that runs, as root.
+//! Every backend of the recorder on the running kernel, as root.
 
 use crate::common::{a_cpu, gettid, online, record, start, switches};
 use punctual_core::event::{Event, EventKind, Futex, Group, TaskState, Tid};
@@ -66,8 +66,8 @@ fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     let recorded: u64 = stopped.recorded.sources.iter().map(|source| source.recorded).sum();
     assert_eq!(recorded, events.len() as u64);
     assert!(stopped.names.tasks.contains_key(&me));
-    // Who waited was woken; or the event came while a program was running on that CPU, and is
-    // counted as missed.
+    // A thread that waited was woken; or the event occurred while a program was running on that
+    // CPU, and is counted as missed.
     let missed = stopped.recorded.findings.iter().any(|finding| finding.id == "events-missed");
     let waking = events
         .iter()
@@ -88,7 +88,7 @@ fn system_calls_are_those_that_were_made(backend: Backend) {
             unsafe { libc::getppid() };
         }
         for _ in 0..10 {
-            // SAFETY: the word lives through the call, which returns at once: it wakes nobody.
+            // SAFETY: the word lives through the call, which returns at once: it wakes no thread.
             unsafe {
                 libc::syscall(
                     libc::SYS_futex,
@@ -222,7 +222,7 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
         })
         .count();
     assert_eq!(calls as u64 + report, 2 * (CALLS as u64 + 10), "told {report}");
-    // The place of the losses is in the order of the CPU's events.
+    // The losses are at the right position among the CPU's events.
     assert!(
         events
             .windows(2)
@@ -250,7 +250,7 @@ fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
     for group in [Group::Sched, Group::Syscall, Group::Softirq, Group::Irq, Group::Hrtimer] {
         assert!(stopped.recorded.covers(group), "{findings:?}");
     }
-    // The verifier's refusals would be our mistakes.
+    // Refusals of the verifier would be our errors.
     let evidence: Vec<&str> = stopped
         .recorded
         .findings
@@ -293,7 +293,7 @@ fn timers_say_when_they_were_due() {
     });
     let expired: Vec<_> = expired.collect();
     assert!(expired.iter().all(|(event, now, expires)| expires <= now && *now <= event.at));
-    // The instant that was asked for, but for the time between two readings of clocks.
+    // The requested instant, except for the time between two clock readings.
     for due in asked {
         let near = |(_, _, expires): &&(&Event, _, punctual_core::MonotonicNs)| {
             (-1_000..1_000_000).contains(&(expires.0 - due.0))
@@ -302,7 +302,8 @@ fn timers_say_when_they_were_due() {
     }
 }
 
-/// Sleeps for so long on that clock, to an absolute instant, which is returned on CLOCK_MONOTONIC.
+/// Sleeps for this time on that clock, until an absolute instant, which is returned on
+/// CLOCK_MONOTONIC.
 fn sleep_until(id: libc::clockid_t, ns: i64) -> punctual_core::MonotonicNs {
     let monotonic = clock::monotonic().0;
     clock::sleep_until(id, clock::read(id) + ns).unwrap();

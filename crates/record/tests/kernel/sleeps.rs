@@ -1,4 +1,4 @@
-//! When the sleeps of threads were to end, whatever their clock, and what signals do to them.
+//! The planned ends of threads' sleeps, for any clock, and the effect of signals on them.
 
 use crate::attach::cycles_of;
 use crate::common::{gettid, now, online};
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 const MILLI: i64 = 1_000_000;
 const SLEEPS: usize = 25;
-/// From the call in the program to its entry in the kernel, at most: others may run meanwhile.
+/// The maximum time from the call in the program to its entry in the kernel, as others may run
+/// meanwhile.
 const FAR: i64 = 400 * MILLI;
 
 fn time(ns: i64) -> libc::timespec {
@@ -30,7 +31,7 @@ fn clock_now(clock: libc::clockid_t) -> i64 {
     at.tv_sec * 1_000_000_000 + at.tv_nsec
 }
 
-/// Those that a sleep released, all of which are known.
+/// Those released by a sleep, all of which are known.
 fn known(cycles: &[Cycle]) -> Vec<&Cycle> {
     let sleeps = cycles.iter().filter(|cycle| cycle.by == WokenBy::Sleep).collect::<Vec<_>>();
     assert!(sleeps.len() + 3 >= SLEEPS, "{} of {SLEEPS}: {cycles:#?}", sleeps.len());
@@ -82,7 +83,7 @@ fn what_no_argument_shows_is_not_known_and_is_none_of_zero() {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// A thread sleeps until instants of a grid, and another one sends it signals.
+/// A thread sleeps until periodic instants, and another one sends it signals.
 #[test]
 fn a_signal_that_ends_a_sleep_is_no_release() {
     let first = AtomicI64::new(0);
@@ -118,7 +119,7 @@ fn a_signal_that_ends_a_sleep_is_no_release() {
 /// Sleeps of 60 ms, one after the other.
 const SLEEPER: &str = "import ctypes\nc = ctypes.CDLL(None)\nfor _ in range(5): c.usleep(60000)";
 
-/// A stopped process sleeps on when it is continued: the kernel restarts the call.
+/// A stopped process continues its sleep when it is continued: the kernel restarts the call.
 #[test]
 fn a_sleep_goes_on_after_a_stop() {
     if let Some(what) = punctual_record::missing_rights() {
@@ -133,7 +134,7 @@ fn a_sleep_goes_on_after_a_stop() {
     let pid = child.id();
     attacher.watch_process(pid).expect("it is watched");
     let signal = |signal| {
-        // SAFETY: plain numbers; nobody has taken its exit status yet.
+        // SAFETY: plain numbers; its exit status has not been collected yet.
         unsafe { libc::kill(pid as i32, signal) };
         std::thread::sleep(Duration::from_millis(7));
     };

@@ -84,7 +84,7 @@ fn names_from_outside_are_harmless() {
     assert!(!text.contains(['\u{1b}', '\n']), "{text:?}");
 }
 
-/// The answer of an import of a file of `punctual_bundle`'s.
+/// The answer of an import of a test file of `punctual_bundle`.
 fn imported(text: &str) -> Answer {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("b");
@@ -119,7 +119,7 @@ fn what_rtla_states_of_a_delay_is_the_answers_by_rtla() {
     let delays = delays_sentence(&answer.delayed_by.expect("delays"), time);
     assert!(delays.starts_with("100 % timer interrupt delayed (ip:3567 in igb_update_mc_"));
     assert!(delays.ends_with(", 1 sample, by rtla)"), "{delays}");
-    // Nobody is blamed by a file that states no delays.
+    // A file that states no delays blames no thread.
     let answer = imported(import_data!("field/timerlat-indented.txt"));
     assert_eq!((answer.verdict.as_str(), answer.delayed_by), ("nothing was required", None));
     let answer = imported(import_data!("rtla-6.12/osnoise-top.txt"));

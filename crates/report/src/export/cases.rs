@@ -1,5 +1,5 @@
-//! What test systems get of a run, the same for all of them: a case for each stated
-//! requirement, and one for each other reason that stands against the verdict.
+//! The results of a run for test systems, the same for all of them: a case for each stated
+//! requirement, and one for each other reason against the verdict.
 
 use crate::verdict::{beside_requirements, of_reason};
 use punctual_bundle::Reason;
@@ -9,28 +9,28 @@ use punctual_bundle::summary::{
 
 /// A verdict on one thing.
 pub struct Case<'a> {
-    /// The phase that it belongs to; absent for the run.
+    /// Its phase; `None` for the whole run.
     pub phase: Option<&'a PhaseSummary>,
-    /// What it is about: `phase/series`, `phase/load`, a phase, `run`.
+    /// Its subject: `phase/series`, `phase/load`, a phase, `run`.
     pub place: String,
     pub name: String,
     pub result: CaseResult,
-    /// The requirement and its series, where it is about one that has figures.
+    /// The requirement and its series, if it has figures.
     pub requirement: Option<(&'a SeriesSummary, &'a RequirementSummary)>,
     pub why: String,
 }
 
-/// How a case came out.
+/// The outcome of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CaseResult {
     Verdict(VerdictWord),
     Failed,
-    /// Nothing was judged, and nothing stands against the run.
+    /// Nothing was judged, and no reason is against the run.
     Skipped,
 }
 
 impl CaseResult {
-    /// In a word.
+    /// The outcome as a word.
     pub fn word(self) -> &'static str {
         match self {
             CaseResult::Verdict(verdict) => verdict.word(),
@@ -40,11 +40,11 @@ impl CaseResult {
     }
 }
 
-/// The place of what is about the whole run.
+/// The place of cases about the whole run.
 const RUN: &str = "run";
 
-/// All of them: failed proofs first, then phase by phase, then the rest. One of them is no success
-/// exactly where the exit code of the run is not 0.
+/// All cases: failed proofs first, then phase by phase, then the rest. A case fails exactly if the
+/// exit code of the run is not 0.
 pub fn cases(summary: &Summary) -> Vec<Case<'_>> {
     let reasons = || summary.verdict.against();
     let proofs = reasons().filter(|reason| matches!(reason, Reason::NotAsAsked { .. }));

@@ -6,7 +6,7 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary};
 use std::io::{self, Write};
 
-/// Every sample that was kept, one a row.
+/// Every kept sample, one per row.
 pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
         return Err(no_samples(bundle, Format::Csv));
@@ -30,7 +30,7 @@ pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportE
     Ok(())
 }
 
-/// The figures of every series, one a row; what is unknown is empty.
+/// The figures of every series, one per row; unknown fields are empty.
 pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
     let percentiles: Vec<String> =
@@ -75,9 +75,9 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
     row
 }
 
-/// A text as a field. A spreadsheet would compute what begins like a formula: such a text gets an
-/// apostrophe before it (OWASP, "CSV Injection"). What a terminal would obey is escaped: threads
-/// choose their names themselves.
+/// A text as a field. Threads choose their own names, so text is escaped: spreadsheets compute a
+/// text that begins like a formula, so it gets a leading apostrophe (OWASP, "CSV Injection"), and
+/// terminal control characters are escaped.
 pub fn field(text: &str) -> String {
     let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     let text = plain(text);

@@ -1,7 +1,7 @@
-//! What cyclictest writes, for the scripts that read it: every series of the bundle is a thread, in
+//! The output of cyclictest, for scripts that read it: every series of the bundle is a thread, in
 //! the order of phases.
 //!
-//! cyclictest knows no losses and no negative latencies: overruns and lost samples are left out,
+//! cyclictest knows no losses and no negative latencies: overruns and lost samples are omitted,
 //! negative latencies count as 0.
 
 use super::{full_name, micros};
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 
-/// The file of `--json`. What is unknown is left out.
+/// The file of `--json`. Unknown fields are omitted.
 #[derive(Serialize)]
 struct Document {
     file_version: u32,
@@ -26,7 +26,7 @@ struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     end_time: Option<String>,
     return_code: u8,
-    /// Whose time the latencies are in, where it is not the system's own.
+    /// The timebase of the latencies, unless it is the system's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     timebase: Option<&'static str>,
     sysinfo: BTreeMap<&'static str, Value>,
@@ -49,7 +49,7 @@ struct Thread {
     scheduling: String,
 }
 
-/// An object whose keys stand in the order of their numbers, as cyclictest's do.
+/// An object whose keys are in numeric order, as in cyclictest's output.
 struct Ordered<T>(Vec<(u64, T)>);
 
 impl<T: Serialize> Serialize for Ordered<T> {
@@ -61,7 +61,7 @@ impl<T: Serialize> Serialize for Ordered<T> {
 /// `--json`, file_version 1.
 pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let series: Vec<(&str, &Series)> = bundle.series().collect();
-    // In ns where a bin is no whole µs, as with cyclictest's -N.
+    // In ns if a bin is not a whole number of µs, as with cyclictest's -N.
     let fine = series.iter().any(|(_, s)| s.state.data.exact.resolution.ns() % 1_000 != 0);
     let ended = bundle.manifest.ending.as_ref();
     let threads = series
@@ -122,7 +122,7 @@ fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
 }
 
 /// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and
-/// overflows. Which thread is which series is in comments before the histogram.
+/// overflows. Comments before the histogram map threads to series.
 pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<(&str, &Series)> = bundle.series().collect();
     for (k, (phase, series)) in all.iter().enumerate() {
@@ -169,9 +169,9 @@ pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The latencies in µs that have a row: every one of the longest histogram, and those of the others
-/// that hold something. cyclictest has one range for all threads, beyond which lie their overflows:
-/// where series have overflows, the shortest range of those holds for all.
+/// The latencies in µs that have a row: all of the longest histogram, and the non-empty ones of the
+/// others. cyclictest has one range for all threads and counts overflows beyond it: if series have
+/// overflows, the shortest range of those applies to all.
 fn rows(all: &[(&str, &Series)], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
     let exact = || all.iter().map(|(_, series)| &series.state.data.exact);
     let longest = exact().max_by_key(|exact| exact.bins.len());
@@ -194,12 +194,12 @@ fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
     bins
 }
 
-/// Cycles that are in no row, also those of a source that kept no histogram at all.
+/// Cycles without a row, also those of a source without a histogram.
 fn overflows(series: &Series, in_rows: u64) -> u64 {
     series.state.data.count().saturating_sub(in_rows)
 }
 
-/// The cycles from `end` µs on whose number is known, and how many others there are.
+/// The known numbers of cycles from `end` µs on, and how many others there are.
 fn overflowed(series: &Series, end: u64, all: u64) -> String {
     let beyond = |sample: &&Sample| micros::whole(sample.latency()) >= end;
     let mut cycles: Vec<u64> =

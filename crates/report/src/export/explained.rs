@@ -1,5 +1,5 @@
-//! Explained samples as a Perfetto trace: the events around them, and above those of its thread
-//! what the time of each went to.
+//! Explained samples as a Perfetto trace: the events around them, and above those of its thread the
+//! causes of each sample.
 
 use super::{ExportError, RecordingInput, perfetto};
 use crate::marks::{Detail, Lane, Mark, SLOTS, Shape};
@@ -11,8 +11,8 @@ use punctual_core::{Event, MonotonicNs, Names, Tid};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Writes them. Where windows overlap, an event is there once. `timebase` is the bundle's;
-/// `release` is the kernel's, where it is known.
+/// Writes them. Events of overlapping windows are written once. `timebase` is the bundle's;
+/// `release` is the kernel's, if known.
 pub fn export_explained(
     all: &Explanations,
     timebase: Timebase,
@@ -33,12 +33,12 @@ pub fn export_explained(
     Ok(perfetto::write_with(input, events.into_iter().copied(), &marks, out)?)
 }
 
-/// Until when the lanes of each thread are taken.
+/// The end of the last span in each lane of each thread.
 #[derive(Default)]
 struct Slots(HashMap<Tid, Vec<MonotonicNs>>);
 
 impl Slots {
-    /// A lane in which nothing overlaps this sample; samples come by their beginnings.
+    /// A lane in which nothing overlaps this sample; samples come in the order of their beginnings.
     fn free(&mut self, sample: &Explained) -> u8 {
         let late = sample.explanation.interval;
         let taken = self.0.entry(late.tid).or_default();
@@ -51,7 +51,7 @@ impl Slots {
     }
 }
 
-/// The parts of one sample, each called by its cause and who was responsible.
+/// The parts of one sample, each named by its cause and the culprit.
 fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark<'a>> {
     let lane = Lane::Causes(explanation.interval.tid, slot);
     let mark = |part: &punctual_analyze::explain::Part| {

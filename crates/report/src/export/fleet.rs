@@ -21,21 +21,21 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a bundle belongs, read before the bundle itself.
+/// The partition of a bundle, read before the bundle itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Partition {
     /// The day on which the run began, UTC: `2026-11-23`.
     pub day: String,
-    /// The machine, in signs that every engine takes in a path.
+    /// The machine, in characters that every engine accepts in a path.
     pub machine: String,
 }
 
-/// A bundle with what the tables need beside it.
+/// A bundle with the further input of the tables.
 pub struct FleetRun<'a> {
     pub bundle: &'a Bundle,
-    /// Its worst samples with their causes, where events around them were kept.
+    /// Its worst samples with their causes, if events around them were kept.
     pub explained: Option<&'a ExplainDocument>,
-    /// The lab that it is a run of.
+    /// The lab of the run.
     pub lab: Option<LabRun<'a>>,
 }
 
@@ -44,12 +44,12 @@ pub struct FleetRun<'a> {
 pub struct LabRun<'a> {
     pub lab: &'a str,
     pub cell: &'a str,
-    /// The seed, where there are several.
+    /// The seed, if there are several.
     pub seed: Option<u64>,
 }
 
 impl Partition {
-    /// Of a bundle; `machine` is for one that does not name its own.
+    /// The partition of a bundle; `machine` is used if the bundle names none.
     pub fn of(manifest: &Manifest, machine: &str) -> Partition {
         let target = manifest.target.as_ref();
         let is_vm = target.is_some_and(|target| target.kind == "vm");
@@ -57,7 +57,7 @@ impl Partition {
             target.facts.iter().find(|(name, _)| name == "host").map(|(_, host)| host.as_str())
         });
         let named = manifest.machine.as_deref().or(fact).filter(|name| !name.is_empty());
-        // A guest's figures are of its kernel, whatever machine it runs on.
+        // A guest's figures belong to its kernel, on any machine.
         let machine = if is_vm { "vm" } else { named.unwrap_or(machine) };
         let day = manifest.created.to_string();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
@@ -73,7 +73,7 @@ impl Partition {
     }
 }
 
-/// The same run has the same id wherever its bundle lies.
+/// The id of a run, independent of the path of its bundle.
 pub fn id_of(manifest: &Manifest) -> String {
     let mut sum = Sha256::new();
     let machine = manifest.machine.as_deref().unwrap_or_default();
@@ -86,14 +86,14 @@ pub fn id_of(manifest: &Manifest) -> String {
         &manifest.origin,
     ];
     for part in parts {
-        // The length first: two lists of parts never give the same bytes.
+        // The length comes first: two lists of parts never give the same bytes.
         sum.update((part.len() as u64).to_le_bytes());
         sum.update(part);
     }
     hex(&sum.finalize()[..8])
 }
 
-/// The tables of one partition in the making.
+/// The tables of one partition under construction.
 pub struct FleetTables {
     root: PathBuf,
     partition: Partition,
@@ -103,27 +103,27 @@ pub struct FleetTables {
 }
 
 impl FleetTables {
-    /// Begins with what an earlier export has left there.
+    /// Opens a partition with the runs of earlier exports.
     pub fn open(root: &Path, partition: Partition) -> Result<FleetTables, ExportError> {
         let there = runs_in(&partition.directory(root, rows::RUNS))?;
         let tables = rows::Tables::default();
         Ok(FleetTables { root: root.to_owned(), partition, there, added: Vec::new(), tables })
     }
 
-    /// Whether a run is there already.
+    /// Whether the run is already stored.
     pub fn has(&self, id: &str) -> bool {
         self.there.contains(id)
     }
 
-    /// Adds a run that is not there.
+    /// Adds a run that is not yet stored.
     pub fn add(&mut self, id: String, run: &FleetRun<'_>) {
         self.tables.add(&id, run);
         self.there.insert(id.clone());
         self.added.push(id);
     }
 
-    /// Writes a file of each table; all of them are complete before the first has its name, and
-    /// that of the runs comes last.
+    /// Writes a file for each table; all are complete before the first is renamed into place, and
+    /// the file of the runs is the last.
     pub fn finish(mut self) -> Result<(), ExportError> {
         if self.added.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Folded stacks, a line for each stack with its instructions, as flame graphs take them
+//! Folded stacks, one line per stack with its instructions, as flame graphs take them
 //! (github.com/brendangregg/FlameGraph, speedscope).
 
 use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
@@ -20,12 +20,12 @@ pub fn exact_folded(document: &ExactDocument, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// A frame has no separator and no line break in it.
+/// A frame without separators and line breaks.
 fn frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }
 
-/// The own instructions of each stack.
+/// The self instructions of each stack.
 fn stacks(sample: &ExactSample) -> BTreeMap<String, u64> {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     let mut open: Vec<(&ExactCall, u64)> = Vec::new();

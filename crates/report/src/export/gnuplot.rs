@@ -1,5 +1,5 @@
-//! A gnuplot script with its data in it: the picture this field recognises, latency against the
-//! number of samples on a logarithmic axis.
+//! A gnuplot script with its data: the usual picture of this field, latency against the number of
+//! samples on a logarithmic axis.
 
 use super::{full_name, micros};
 use crate::format;
@@ -7,8 +7,8 @@ use punctual_bundle::{Bundle, Series, Timebase};
 use std::io::{self, Write};
 
 /// The script; `gnuplot -p SCRIPT` shows it, `gnuplot -e 'set terminal svg; set output "x.svg"'
-/// SCRIPT` draws it into a file. Of several bundles it draws all series into one picture, each with
-/// the name of its bundle before it.
+/// SCRIPT` draws it into a file. All series of several bundles are drawn into one picture, prefixed
+/// with the name of their bundle.
 pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
     let named = |bundle: &Bundle, phase: &str, series: &Series| {
         let of = bundle.directory.file_name().filter(|_| bundles.len() > 1);
@@ -40,7 +40,7 @@ pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
     let timebase = bundles.first().map_or_else(Timebase::default, |bundle| bundle.timebase());
     let unit = timebase.unit("us");
     let mark = timebase.mark().map_or(String::new(), |mark| format!("\\n{mark}"));
-    // In double quotes, so that `\n` is a line: these words are this program's own.
+    // In double quotes, so that `\n` is a line break: these words are constant.
     writeln!(out, "set xlabel \"latency ({unit}){mark}\"\nset ylabel 'number of samples'")?;
     writeln!(
         out,
@@ -48,13 +48,13 @@ pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
     )?;
     let lines = all.iter().enumerate().map(|(k, (name, series))| {
         let name = format!("{name} (max {} us)", max(series));
-        // An empty bin lies on the axis: a logarithm has no zero.
+        // An empty bin is drawn on the axis: a logarithm has no zero.
         format!("$series{k} using 1:($2 > 0 ? $2 : 0.5) with steps title {}", quoted(&name))
     });
     writeln!(out, "plot {}", lines.collect::<Vec<_>>().join(", \\\n     "))
 }
 
-/// The bins that are not empty, and an empty one wherever a run of empty ones begins.
+/// The non-empty bins, and one empty bin at the beginning of each run of empty ones.
 fn data(series: &Series, out: &mut dyn Write) -> io::Result<()> {
     let bins = micros::occupied(&series.state.data.exact);
     for (k, (us, count)) in bins.iter().enumerate() {
@@ -73,8 +73,8 @@ fn max(series: &Series) -> String {
     series.state.data.max.map_or("-".to_owned(), format::micros)
 }
 
-/// A string that gnuplot takes as it is: in single quotes neither backslashes nor backquotes mean
-/// anything, and a quote is doubled.
+/// A literal gnuplot string: in single quotes, backslashes and backquotes have no meaning and a
+/// quote is doubled.
 fn quoted(text: &str) -> String {
     format!("'{}'", format::clipped(text, 80, true).replace('\'', "''"))
 }

@@ -1,5 +1,5 @@
-//! HdrHistogram's interval log, version 2: one interval a series over its whole phase, tagged with
-//! its name, in ns.
+//! HdrHistogram's interval log, version 2: one interval per series over its whole phase, tagged
+//! with its name, in ns.
 
 use super::full_name;
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -10,10 +10,10 @@ use punctual_bundle::Bundle;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-/// Maxima in the log are for reading by eye: in ms, as the other tools of the format have them.
+/// Maxima in the log are for human readers: in ms, as in other tools of the format.
 const MAX_DIVISOR: f64 = 1e6;
 
-/// The log of all series, those corrected for coordinated omission beside the plain ones, with
+/// The log of all series; series corrected for coordinated omission follow the plain ones, with
 /// `/corrected` after their name.
 pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
     let base = SystemTime::from(bundle.manifest.created);
@@ -46,7 +46,7 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A name as a tag, which takes neither blanks nor commas nor line ends.
+/// A name as a tag, without blanks, commas and line breaks.
 fn tag(name: &str) -> String {
     crate::format::plain(name)
         .chars()

@@ -1,4 +1,4 @@
-//! The summary as JSON: the shape that every command prints with `--json`.
+//! The summary as JSON: the document that every command prints with `--json`.
 
 use super::ExportError;
 use punctual_bundle::Bundle;

@@ -1,6 +1,6 @@
-//! Verdicts as JUnit XML: a suite a phase, and one for the run where something is to be said of it;
-//! a case a requirement, and one for each other reason that stands against the verdict. Not met is
-//! a failure; undecided, invalid and failed are errors, as the test could not be carried out.
+//! Verdicts as JUnit XML: one suite per phase, and one for the run if there is something to report
+//! on it; one case per requirement, and one for each other reason against the verdict. Not met is a
+//! failure; undecided, invalid and failed are errors, as the test could not be carried out.
 
 pub(super) mod document;
 
@@ -13,7 +13,7 @@ use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
 use std::io::{self, Write};
 
-/// The report. Where nothing is required and nothing failed it has no case.
+/// The report. It has no case if nothing is required and nothing failed.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
 }
@@ -38,7 +38,7 @@ pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write)
 }
 
 /// The requirements of a comparison: a suite for each side that is compared with the first, a case
-/// a requirement and series.
+/// per requirement and series.
 pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
@@ -56,7 +56,7 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
     report.serialize(out)
 }
 
-/// A suite; whose time its figures are in is a property of it, where it is not the system's own.
+/// A suite; its timebase is a property, unless it is the system's own.
 pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     let mut suite = TestSuite::new(name);
     suite.properties.extend(timebase.mark().map(|mark| Property::new("timebase", mark)));

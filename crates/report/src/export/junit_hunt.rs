@@ -1,4 +1,4 @@
-//! The verdicts of a search as JUnit XML: one suite, a case a requirement, and one for each
+//! The verdicts of a search as JUnit XML: one suite, a case per requirement, and one for each
 //! failure.
 
 use super::junit::document::{NonSuccessKind, Report, TestCase, TestSuite};

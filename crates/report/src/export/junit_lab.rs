@@ -1,5 +1,5 @@
-//! The verdicts of a lab as JUnit XML: a suite a cell, a case a requirement and series. A cell that
-//! failed, and repetitions that differ, are cases with an error.
+//! The verdicts of a lab as JUnit XML: a suite per cell, a case per requirement and series. A
+//! failed cell, and repetitions that differ, are cases with an error.
 
 use super::junit::document::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 use super::junit::{of_verdict, status, suite};

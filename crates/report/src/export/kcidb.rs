@@ -1,6 +1,6 @@
 //! A submission to KCIDB, the database of kernel test results, in version 5.0 of its schema: a test
-//! for each requirement, for each series without one, and for whatever else stands against the
-//! verdict. They belong to a build, which is the kernel that ran, unless the origin has submitted
+//! for each requirement, for each series without one, and for each other reason against the
+//! verdict. They belong to a build, the kernel that ran, unless the origin has already submitted
 //! one.
 
 use super::cases::{Case, CaseResult, cases};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
-/// Whose results they are, and of which build.
+/// The submitter of the results, and their build.
 #[derive(Clone, Debug, Default)]
 pub struct KcidbOptions {
     origin: Option<String>,
@@ -59,7 +59,7 @@ pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io
         id
     });
     let created = summary.created.to_string();
-    // The same bundle has the same ids: what is submitted again takes the place of the first.
+    // The same bundle has the same ids: a second submission replaces the first.
     let run = digest(&[&summary.experiment, &created, summary.digest.as_deref().unwrap_or("")]);
     let machine = environment_of(&environment, &summary);
     let mut tests = tests(&summary, bundle.timebase());
@@ -78,14 +78,14 @@ pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io
 fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
-        // The length first: two lists of parts never give the same bytes.
+        // The length comes first: two lists of parts never give the same bytes.
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
     hex(&hash.finalize()[..16])
 }
 
-/// What is known of the kernel: its source is not.
+/// Facts about the kernel; its source is unknown.
 struct Kernel<'a>(&'a RanUnder);
 
 impl Kernel<'_> {
@@ -141,7 +141,7 @@ fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String
     let status = match case.result {
         CaseResult::Verdict(VerdictWord::Met) => "PASS",
         CaseResult::Verdict(VerdictWord::NotMet) => "FAIL",
-        // The evidence does not decide, or is not of what was requested.
+        // The evidence does not decide, or was not measured as requested.
         CaseResult::Verdict(VerdictWord::Undecided) | CaseResult::Failed => "ERROR",
         CaseResult::Verdict(VerdictWord::Invalid) => "MISS",
         CaseResult::Skipped => "SKIP",
@@ -167,7 +167,7 @@ fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String
     let path = [experiment, phase, &series.name, &stated.requirement];
     let comment = format!("{experiment}: {}: {}", case.place, stated.requirement);
     let mut test = test(&path, status, &comment, misc);
-    // What was not measured as requested has no figure.
+    // A series that was not measured as requested has no figure.
     let figure = stated.figure.filter(|_| stated.verdict != VerdictWord::Invalid);
     let is_time = stated.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
     insert_number(&mut test, figure, is_time.then_some(timebase));
@@ -175,7 +175,7 @@ fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String
     test
 }
 
-/// A series without a requirement: its maximum as a figure that nothing decides.
+/// A series without a requirement: its maximum as a figure that decides nothing.
 fn of_series(
     summary: &Summary,
     phase: &PhaseSummary,
@@ -198,7 +198,7 @@ fn insert_duration(test: &mut Map<String, Value>, phase: Option<&PhaseSummary>) 
     }
 }
 
-/// No figure travels without its count, and what was lost.
+/// Figures are always submitted with their count and losses.
 fn figures(series: &SeriesSummary) -> Value {
     json!({
         "count": series.count, "expected": series.expected, "overruns": series.overruns,
@@ -219,7 +219,7 @@ fn test(path: &[&str], status: &str, comment: &str, misc: Value) -> Map<String, 
     test
 }
 
-/// KCIDB knows no null: what is absent has no key.
+/// KCIDB has no null: absent values have no key.
 fn without_nulls(misc: Value) -> Value {
     match misc {
         Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
@@ -233,7 +233,7 @@ fn node(name: &str) -> String {
     if id.is_empty() { "_".to_owned() } else { id }
 }
 
-/// Times in seconds of the run's timebase, which KCIDB shows with a metric prefix.
+/// Inserts a time in seconds of the run's timebase, which KCIDB shows with a metric prefix.
 fn insert_number(test: &mut Map<String, Value>, figure: Option<f64>, time: Option<Timebase>) {
     let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return };
     let number = match time {

@@ -1,7 +1,7 @@
-//! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the
-//! evidence does not decide, so that nothing undecided looks like a pass. What is invalid is `name
-//! fail` without a figure, as is each proof that fails and whatever else failed; a line that begins
-//! with `#` says why.
+//! Verdicts for LAVA: one line per requirement, `name pass|fail value unit`; `name unknown` if the
+//! evidence does not decide, so that nothing undecided looks like a pass. An invalid requirement, a
+//! failed proof and any other failure are `name fail` without a figure; a line that begins with `#`
+//! gives the reason.
 
 use super::cases::{Case, CaseResult, cases};
 use crate::format::plain;
@@ -11,7 +11,7 @@ use punctual_core::Requirement;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Every requirement of every series, and what else stands against the verdict.
+/// Writes every requirement of every series, and the other reasons against the verdict.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
 }
@@ -21,7 +21,7 @@ pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write)
     // LAVA's units are one word: `virtual-us`.
     let unit = timebase.unit("us").replace(' ', "-");
     for case in cases(summary) {
-        // A proof's name has its subject before what is proved.
+        // The name of a proof has its subject before the property.
         let name = match case.name.strip_prefix("valid: ") {
             Some(proof) => format!("valid-{}-{proof}", case.place),
             None => format!("{}-{}", case.place, case.name),
@@ -39,12 +39,12 @@ pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write)
     Ok(())
 }
 
-/// A comment: one line, as simple as the others.
+/// A comment: one line of ASCII.
 fn comment(why: &str) -> String {
     plain(why).replace('µ', "u").chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }
 
-/// Of two results with one name LAVA would show one.
+/// Numbers equal names: LAVA shows only one of two results with one name.
 fn once(given: &mut BTreeMap<String, u32>, name: String) -> String {
     let times = given.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
     if *times > 1 { format!("{name}-{times}") } else { name }
@@ -56,14 +56,14 @@ fn result(case: &Case<'_>, unit: &str) -> String {
         CaseResult::Verdict(VerdictWord::NotMet) => "fail",
         CaseResult::Verdict(VerdictWord::Undecided) => return "unknown".to_owned(),
         CaseResult::Skipped => return "skip".to_owned(),
-        // What was not measured as requested has no figure.
+        // A series that was not measured as requested has no figure.
         CaseResult::Verdict(VerdictWord::Invalid) | CaseResult::Failed => return "fail".to_owned(),
     };
     let figure = case.requirement.and_then(|(_, stated)| figure(stated, unit));
     figure.map_or(word.to_owned(), |figure| format!("{word} {figure}"))
 }
 
-/// The figure that was compared, with its unit: `28.543 us`, `10 count`. `unit` is that of times.
+/// The compared figure with its unit: `28.543 us`, `10 count`. `unit` is the unit of times.
 pub fn figure(requirement: &RequirementSummary, unit: &str) -> Option<String> {
     let is_time = requirement.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
     requirement.figure.map(|figure| {
@@ -71,8 +71,7 @@ pub fn figure(requirement: &RequirementSummary, unit: &str) -> Option<String> {
     })
 }
 
-/// A test case's name as LAVA takes it: letters, digits, `_`, `.` and `-`. Comparisons become
-/// words.
+/// A valid LAVA test case name: letters, digits, `_`, `.` and `-`. Comparisons become words.
 pub(super) fn id(name: &str) -> String {
     let words = name
         .replace("<=", "le")

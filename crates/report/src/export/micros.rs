@@ -1,9 +1,9 @@
-//! The exact histogram in bins of one microsecond, as the older tools have them: latencies cut down
-//! to whole µs.
+//! The exact histogram in bins of one microsecond, as the older tools have them: latencies
+//! truncated to whole µs.
 
 use punctual_core::{LinearHistogram, Nanos};
 
-/// The bins that are not empty: latency in µs and count, ascending.
+/// The non-empty bins: latency in µs and count, ascending.
 pub fn occupied(exact: &LinearHistogram) -> Vec<(u64, u64)> {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (edge, n) in exact.occupied() {
@@ -16,8 +16,8 @@ pub fn occupied(exact: &LinearHistogram) -> Vec<(u64, u64)> {
     bins
 }
 
-/// The rows of its bins in whole µs, ascending, the empty ones too: every bin where they are at
-/// least a µs wide, else every µs. Never more than it has bins.
+/// The rows of its bins in whole µs, ascending, including empty ones: every bin if they are at
+/// least 1 µs wide, else every µs. Never more rows than bins.
 pub fn rows(exact: &LinearHistogram) -> impl Iterator<Item = u64> {
     let width = exact.resolution.ns().max(1) as u64;
     let end = exact.end().ns().max(0) as u64;

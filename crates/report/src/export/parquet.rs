@@ -1,5 +1,5 @@
-//! Every kept sample in Apache Parquet, one row group a series: `phase`, `series`, `seq`, `due_ns`,
-//! `woke_ns`, `latency_ns`, `cpu`.
+//! Every kept sample in Apache Parquet, one row group per series: `phase`, `series`, `seq`,
+//! `due_ns`, `woke_ns`, `latency_ns`, `cpu`.
 
 use super::{ExportError, Format, no_samples};
 use parquet::basic::Encoding;
@@ -24,10 +24,11 @@ const SCHEMA: &str = "message samples {
     required int64 latency_ns;
     required int32 cpu (INTEGER(32,false));
 }";
-/// Columns whose values rise steadily: their differences are small (Parquet's DELTA_BINARY_PACKED).
+/// Columns with steadily rising values: their differences are small (Parquet's
+/// DELTA_BINARY_PACKED).
 const RISING: [&str; 4] = ["seq", "due_ns", "woke_ns", "latency_ns"];
 
-/// Writes the file. It is made in memory first, as its format needs to know where it is.
+/// Writes the file. It is first built in memory, as the format needs file offsets.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
         return Err(no_samples(bundle, Format::Parquet));

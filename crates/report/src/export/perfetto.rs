@@ -3,12 +3,12 @@
 //! Scheduling, interrupts, softirqs, idle states and frequencies are ftrace events, from which
 //! Perfetto makes thread states and CPU tracks. All else is track events: spans, instants and
 //! counters in the lanes of [`crate::marks`]. A trace is a sequence of packets
-//! (protos/perfetto/trace/trace.proto); field numbers here are those of Perfetto's published
-//! schema, which keeps them for ever. Memory does not grow with the number of events: a bundle of
-//! each CPU, the threads, the open spans.
+//! (protos/perfetto/trace/trace.proto); field numbers here are those of Perfetto's published schema
+//! and never change. Memory does not grow with the number of events: it holds a bundle of each CPU,
+//! the threads and the open spans.
 //!
-//! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field for it and are taken for
-//! CLOCK_BOOTTIME; the clock snapshot lets both agree and makes CLOCK_MONOTONIC the trace's own.
+//! Timestamps are CLOCK_MONOTONIC. ftrace bundles have no field for the clock and are interpreted
+//! as CLOCK_BOOTTIME; the clock snapshot equates both and makes CLOCK_MONOTONIC the trace's own.
 
 pub mod exact;
 mod ftrace;
@@ -29,10 +29,10 @@ use std::io::{self, Write};
 const MONOTONIC: u64 = 3;
 const BOOTTIME: u64 = 6;
 
-/// States are written as since this version, whichever wrote the recording.
+/// States are written as in this version, whatever kernel was recorded.
 const STATES_SINCE: &str = "4.14 (or later: the recording does not say)";
 
-/// Writes the whole trace. Events come in the order of time.
+/// Writes the whole trace. Events come in time order.
 pub fn write(
     input: RecordingInput<'_>,
     events: impl IntoIterator<Item = Event>,
@@ -41,7 +41,7 @@ pub fn write(
     write_with(input, events, &[], out)
 }
 
-/// The same with marks beside those of the events.
+/// Like [`write()`], with further marks in addition to those of the events.
 pub fn write_with<'a>(
     RecordingInput { recorded, names, release, timebase }: RecordingInput<'a>,
     events: impl IntoIterator<Item = Event>,
@@ -87,8 +87,8 @@ fn clocks(packets: &mut Packets<'_>, began: MonotonicNs) -> io::Result<()> {
     })
 }
 
-/// The kernel's version, which defines the states of sched_switch: without it they would be taken
-/// for those of Linux 4.4.
+/// The kernel's version, which defines the states of sched_switch: without it Perfetto assumes
+/// those of Linux 4.4.
 fn system(packets: &mut Packets<'_>, release: Option<&str>) -> io::Result<()> {
     let numbered = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()));
     packets.packet(|packet| {
@@ -106,8 +106,8 @@ enum Phase {
     End = 2,
 }
 
-/// What each CPU lost, as ftrace's own statistics: Perfetto subtracts those at the start from those
-/// at the end, and warns.
+/// The losses of each CPU as ftrace's own statistics: Perfetto subtracts the values at the start
+/// from those at the end, and warns.
 fn losses(packets: &mut Packets<'_>, recorded: &Recorded, phase: Phase) -> io::Result<()> {
     packets.packet(|packet| {
         packet.message(34, |stats| {

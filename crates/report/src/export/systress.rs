@@ -1,9 +1,9 @@
 //! The result files of systress: two columns (latency in µs, count) from 0 to the range, then `#`
-//! lines with the summary, so that scripts written for them still plot them.
+//! lines with the summary, so that existing scripts can plot them.
 //!
-//! One file a series where a directory can be written. As one stream, the series stand one after
-//! the other, each headed by a comment with its name and set apart by two blank lines: gnuplot
-//! reads them by `index 0`, `index 1`, ….
+//! One file per series if a directory can be written. In a single stream, each series is headed by
+//! a comment with its name and separated by two blank lines: gnuplot reads them by `index 0`,
+//! `index 1`, ….
 
 use super::{full_name, micros};
 use punctual_bundle::load::CpuLoad;
@@ -12,7 +12,7 @@ use punctual_bundle::{Bundle, Series, SeriesMeta, Timebase};
 use punctual_core::{Nanos, Sample};
 use std::io::{self, Write};
 
-/// How columns are set apart.
+/// The separator of columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// By blanks (`stats.format txt`).
@@ -42,7 +42,7 @@ pub fn file_name(index: usize, layout: Layout) -> String {
 }
 
 /// The last block that systress shows while it runs: a line for each thread with its index, in
-/// whole µs, and the load of the CPUs where it was measured, over the whole phase here.
+/// whole µs, and the load of the CPUs over the whole phase if it was measured.
 pub fn last_block(threads: &[(usize, &Series)], load: Option<&CpuLoad>) -> String {
     const LIVE: [&str; 7] = ["Index", "TID", "Samples", "L_min", "L_max", "L_cur", "L_avg"];
     let line = |cells: [String; 7]| {
@@ -72,7 +72,7 @@ pub fn last_block(threads: &[(usize, &Series)], load: Option<&CpuLoad>) -> Strin
     text
 }
 
-/// `-` without a value.
+/// The value, or `-`.
 fn cell(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".to_owned())
 }
@@ -94,8 +94,8 @@ pub fn write(bundle: &Bundle, layout: Layout, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// One file a series: `timer_thread00.txt`, and with several phases `000-timer_thread00.txt`, the
-/// number of the phase before it.
+/// One file per series: `timer_thread00.txt`, or with several phases `000-timer_thread00.txt`,
+/// prefixed with the number of the phase.
 pub fn files(bundle: &Bundle, layout: Layout) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     for (place, phase) in bundle.phases.iter().enumerate() {
@@ -146,11 +146,11 @@ pub fn write_series(
     }
 }
 
-/// The cells of the summary row; `-` without a value.
+/// The cells of the summary row; `-` for a missing value.
 fn summary(index: usize, meta: &SeriesMeta, state: &State, bins: &[(u64, u64)]) -> Vec<String> {
     let data = &state.data;
     let inside = Inside::of(bins);
-    // Commas would be columns.
+    // Commas would separate columns.
     let modes = inside.modes.iter().map(u64::to_string).collect::<Vec<_>>().join("/");
     vec![
         index.to_string(),
@@ -189,7 +189,7 @@ impl Inside {
         let mut median = None;
         for (us, n) in bins {
             below += n;
-            // The lower of the two in the middle, as in all of punctual's percentiles.
+            // The lower of the two middle values, as in all of punctual's percentiles.
             if median.is_none() && below >= count.div_ceil(2) {
                 median = Some(*us);
             }

@@ -1,4 +1,4 @@
-//! Where the time of all samples went: the histogram stacked by cause, and the table of bands of
+//! The causes of the time of all samples: the histogram stacked by cause, and the table of bands of
 //! percentiles.
 
 use super::gather::{Content, Line};
@@ -12,7 +12,7 @@ use serde::Serialize;
 /// Columns of the stacked histogram in each decade of latency.
 const PER_DECADE: f64 = 24.0;
 
-/// For the script: the parts, and each series that was divided.
+/// Data of the script: the parts, and each accounted series.
 #[derive(Default, Serialize)]
 pub struct Data {
     parts: Vec<PartData>,
@@ -30,15 +30,15 @@ struct PartData {
 #[derive(Serialize)]
 struct Divided {
     name: String,
-    /// Its place among the series of the page.
+    /// Its index among the series of the page.
     series: usize,
     per_decade: f64,
-    /// The columns that are not empty: `[number, samples, ns of each part …]`.
+    /// The non-empty columns: `[number, samples, ns of each part …]`.
     columns: Vec<Vec<u64>>,
 }
 
 impl Data {
-    /// Of all series that were divided.
+    /// The data of all accounted series.
     pub fn of(content: &Content<'_>) -> Data {
         let known = content
             .lines
@@ -54,7 +54,7 @@ impl Data {
         }
     }
 
-    /// How many plots it makes.
+    /// The number of plots.
     pub fn plots(&self) -> usize {
         usize::from(!self.series.is_empty())
     }
@@ -78,7 +78,7 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
     Divided { name: line.full.clone(), series, per_decade: PER_DECADE, columns }
 }
 
-/// Related parts have one hue.
+/// The style of a part: related parts share a hue.
 pub fn style(part: MainPart) -> Style {
     let (hue, strength) = match part {
         MainPart::TimerIrqDelay => (0, 100),
@@ -108,7 +108,7 @@ pub fn style(part: MainPart) -> Style {
     Style { hue, dash: 0, strength }
 }
 
-/// What dominates in which band, a row for each band of each series; `None` where no accounting was
+/// The dominant parts of each band, one row per band and series; `None` if no accounting was
 /// requested.
 pub fn table(content: &Content<'_>) -> Option<Table> {
     let series = content.lines.iter().map(|line| (line.full.clone(), &line.summary.account));

@@ -1,5 +1,5 @@
-//! The breakdown of samples: the causes of each, as a paragraph, a band and a picture, the culprits
-//! over all of them, and what to do about it.
+//! The breakdown of samples: the causes of each as a paragraph, a band and a picture, the culprits
+//! of all of them, and remedies.
 
 use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
 use super::recording::InWindows;
@@ -18,18 +18,18 @@ use punctual_core::{CauseKind, Finding, Names, Nanos, Tid};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Samples that are shown one by one.
+/// Samples shown individually.
 const SHOWN: usize = 20;
-/// Of them this many are open at first.
+/// The number of them that are initially open.
 const OPEN: usize = 2;
-/// Parts of a band: the shortest are left out of it.
+/// Parts of a band: the shortest ones beyond this number are omitted.
 const BAND: usize = 300;
-/// Rows of the table of one sample's reasons.
+/// Rows in the table of one sample's reasons.
 const REASONS: usize = 12;
 /// Items of the finest picture.
 const MAX_ITEMS: usize = 3_000;
 
-/// What a page needs of explained samples.
+/// The content of a page about explained samples.
 #[derive(Clone, Debug)]
 pub struct Breakdown {
     ranking: Ranking,
@@ -39,15 +39,14 @@ pub struct Breakdown {
     pictures: Vec<Picture>,
     findings: Vec<Finding>,
     not_shown: usize,
-    /// What took most of the time of each sample, by phase, series and when it was due, in ns of
-    /// CLOCK_MONOTONIC.
+    /// The main cause of each sample, by phase, series and due time, in ns of CLOCK_MONOTONIC.
     causes: HashMap<(String, String), HashMap<i64, CauseKind>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Sample {
     title: String,
-    /// The longest reason, for who does not open it.
+    /// The longest reason, shown while the sample is closed.
     mostly: String,
     paragraph: String,
     band: Vec<Segment>,
@@ -55,7 +54,7 @@ struct Sample {
     open: bool,
 }
 
-/// A segment of a band: its place and length in per cent, its colour's number, and what it says.
+/// A segment of a band: position and length in per cent, colour number, and text.
 #[derive(Clone, Debug, Serialize)]
 struct Segment {
     x: f64,
@@ -64,7 +63,7 @@ struct Segment {
     label_text: String,
 }
 
-/// What to do.
+/// A remedy.
 #[derive(Clone, Debug, Serialize)]
 struct Advice {
     about: String,
@@ -74,14 +73,14 @@ struct Advice {
 }
 
 impl Breakdown {
-    /// Of the explained samples of a bundle, and the result of `punctual check` there; `None` where
-    /// there are no samples.
+    /// The breakdown of the explained samples of a bundle, with the result of `punctual check` on
+    /// that system; `None` without samples.
     pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Breakdown> {
         if all.samples.is_empty() {
             return None;
         }
         let names = &all.names;
-        // The latest of all series first, of each incident its first sample.
+        // The longest samples of all series first, and only the first of each incident.
         let mut latest = first_of_each(&all.samples);
         let ranking = rank(latest.iter().map(|one| &one.explanation), names, Nanos::ZERO);
         latest.sort_by_key(|one| std::cmp::Reverse(one.explanation.latency()));
@@ -107,24 +106,24 @@ impl Breakdown {
         &self.findings
     }
 
-    /// What took most of the time of the explained samples.
+    /// The main causes of the explained samples.
     pub fn causes(&self) -> impl Iterator<Item = CauseKind> {
         self.causes.values().flat_map(|of| of.values().copied())
     }
 
-    /// What took most of the time of the one that was due then, in ns of CLOCK_MONOTONIC; `None`
-    /// where it is not explained.
+    /// The main cause of the sample that was due at this time, in ns of CLOCK_MONOTONIC; `None` if
+    /// it is not explained.
     pub fn cause_of(&self, phase: &str, series: &str, due: i64) -> Option<CauseKind> {
         self.causes.get(&(phase.to_owned(), series.to_owned()))?.get(&due).copied()
     }
 
-    /// The pictures, one for each sample that is shown, in their order.
+    /// The pictures, one for each shown sample, in their order.
     pub fn pictures(&self) -> &[Picture] {
         &self.pictures
     }
 }
 
-/// The cause of which all parts together are longest, of each sample.
+/// The cause with the longest total of its parts, for each sample.
 fn causes(samples: &[Explained]) -> HashMap<(String, String), HashMap<i64, CauseKind>> {
     let mut causes: HashMap<_, HashMap<_, _>> = HashMap::new();
     for one in samples {
@@ -145,25 +144,26 @@ fn shown(who: &str) -> String {
     if who.is_empty() { String::new() } else { name(who) }
 }
 
-/// What the templates draw.
+/// The input of the templates.
 #[derive(Serialize)]
 pub struct Section {
-    /// Of which bundle; empty where there is but one.
+    /// The label of the bundle; empty if there is only one.
     label: String,
     /// `2,178 µs of 3 worst samples`.
     sum: String,
     culprits: Table,
     advice: Vec<Advice>,
     samples: Vec<Sample>,
-    /// The number of its first picture among those of the page; the rest follow.
+    /// The index of its first picture among those of the page; the rest follow.
     picture: usize,
-    /// How many have a picture.
+    /// The number of samples with a picture.
     pictures: usize,
     not_shown: String,
 }
 
 impl Section {
-    /// Of a bundle; its pictures are the `pictures` first from number `picture` on.
+    /// The section of a bundle; its pictures are `pictures` consecutive ones from index `picture`
+    /// on.
     pub fn of(breakdown: &Breakdown, label: String, picture: usize, pictures: usize) -> Section {
         let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
         let sum =
@@ -251,7 +251,7 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
     Sample { title: heading(one), mostly, paragraph, band: band(explanation, names), reasons, open }
 }
 
-/// The parts as segments of a band from 0 to 100; where there are too many, the longest.
+/// The parts as segments of a band from 0 to 100; if there are too many, the longest.
 fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
     let whole = explanation.latency().ns().max(1) as f64;
     let mut longest: Vec<usize> = (0..explanation.parts.len()).collect();
@@ -282,7 +282,7 @@ fn round(percent: f64) -> f64 {
     (percent * 1_000.0).round() / 1_000.0
 }
 
-/// How a cause looks in bands and pictures.
+/// The style of a cause in bands and pictures.
 pub fn look(cause: Cause) -> Look {
     Look::Cause(match cause {
         Cause::Steal => 0,

@@ -1,5 +1,5 @@
-//! Latency by CPU: small histograms side by side on common axes, so that the CPU that is worse is
-//! seen at a glance. Drawn without a script.
+//! Latency by CPU: small histograms side by side on common axes that show the worst CPU at a
+//! glance. Drawn without a script.
 
 use super::curve::Curve;
 use super::drawing::{Area, Axis, Counts, Tick, columns, path};
@@ -14,17 +14,17 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const DRAWINGS: usize = 64;
-/// Columns of a drawing; in each, the highest bin counts.
+/// Columns of a drawing; each shows its highest bin.
 const COLUMNS: usize = 130;
-/// Bins of a curve, before it is drawn.
+/// Bins of a curve before drawing.
 const BINS: usize = 2_000;
 const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 128.0;
 const PLOT: Area = Area { left: 34.0, right: WIDTH - 16.0, top: 6.0, bottom: HEIGHT - 22.0 };
-/// Labels of an axis are at least so far apart.
+/// The minimum distance between labels of an axis.
 const APART: (f64, f64) = (46.0, 22.0);
 
-/// All small histograms, with what they have in common.
+/// All small histograms, with their common axes.
 #[derive(Serialize)]
 pub struct Multiples {
     sets: Vec<Set>,
@@ -35,15 +35,15 @@ pub struct Multiples {
     y_ticks: Vec<Tick>,
     limits: Vec<f64>,
     per: String,
-    /// Drawings that there is no room for.
+    /// Drawings omitted for lack of room.
     left_out: usize,
     unit: String,
 }
 
-/// What one measure found on each CPU.
+/// The results of one measure on each CPU.
 #[derive(Serialize)]
 struct Set {
-    /// Which measure; empty where there is but one set.
+    /// The name of the measure; empty if there is only one set.
     title: String,
     panels: Vec<Panel>,
 }
@@ -58,7 +58,7 @@ struct Panel {
     d: String,
 }
 
-/// Every measure with samples of several CPUs; `None` where there is none.
+/// All measures with samples of several CPUs; `None` if there are none.
 pub fn multiples(content: &Content<'_>, scale: &Scale) -> Option<Multiples> {
     let mut sets = sets(content);
     let left_out = thin_out(&mut sets);
@@ -107,20 +107,20 @@ pub fn multiples(content: &Content<'_>, scale: &Scale) -> Option<Multiples> {
     })
 }
 
-/// The powers of ten alone, where there are several.
+/// Only the powers of ten, if there are several.
 fn regular(ticks: Vec<f64>) -> Vec<f64> {
     let is_power = |ns: &f64| (ns.log10() - ns.log10().round()).abs() < 1e-9;
     let powers: Vec<f64> = ticks.iter().copied().filter(is_power).collect();
     if powers.len() > 1 { powers } else { ticks }
 }
 
-/// A series that was measured on this CPU alone; `None` where it has no samples.
+/// A series that was measured on this CPU only; `None` if it has no samples.
 fn of_line(cpu: u32, line: &Line<'_>) -> Option<OfCpu> {
     let data = &line.series.state.data;
     Some(OfCpu { cpu, curve: line.curve.clone(), count: data.count(), max: data.max? })
 }
 
-/// Those ticks that leave room for their labels.
+/// The ticks that leave room for their labels.
 fn spaced(ticks: impl Iterator<Item = Tick>, apart: f64) -> Vec<Tick> {
     let mut kept: Vec<Tick> = Vec::new();
     for tick in ticks {
@@ -132,7 +132,7 @@ fn spaced(ticks: impl Iterator<Item = Tick>, apart: f64) -> Vec<Tick> {
 }
 
 /// A set for each measure with a thread on each of several CPUs, and for each series of a thread
-/// that ran on several: what to call it, and its CPUs, ascending.
+/// that ran on several: its title, and its CPUs, ascending.
 fn sets(content: &Content<'_>) -> Vec<(String, Vec<OfCpu>)> {
     let mut sets: Vec<(String, Vec<OfCpu>)> = Vec::new();
     let mut pinned: BTreeMap<(usize, &str, String), Vec<OfCpu>> = BTreeMap::new();
@@ -162,13 +162,14 @@ fn sets(content: &Content<'_>) -> Vec<(String, Vec<OfCpu>)> {
     sets
 }
 
-/// What stands before and behind the number of the CPU in a name; rtla's imports are `CPU 3/irq`.
+/// The text before and behind the CPU number in a name; rtla's imports are `CPU 3/irq`.
 fn around_cpu(name: &str, cpu: u32) -> Option<(&str, &str)> {
     let written = [format!("cpu{cpu}"), format!("CPU {cpu}")];
     written.iter().find_map(|number| name.split_once(number.as_str()))
 }
 
-/// Of more than there is room for, the CPUs with the longest latencies stay; how many do not.
+/// Keeps the CPUs with the longest latencies if there is not room for all; returns how many were
+/// removed.
 fn thin_out(sets: &mut Vec<(String, Vec<OfCpu>)>) -> usize {
     let mut longest: Vec<Nanos> = sets.iter().flat_map(|(_, of)| of).map(|of| of.max).collect();
     let all = longest.len();

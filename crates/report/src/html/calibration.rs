@@ -1,4 +1,4 @@
-//! What recording does to what is measured, or why that was not measured.
+//! The effect of recording on the measurement, or why it was not measured.
 
 use super::ReportInput;
 use super::table::Table;
@@ -6,7 +6,7 @@ use super::text::{name, sentence};
 use crate::tables::calibration;
 use serde::Serialize;
 
-/// That of a bundle.
+/// The calibration of a bundle.
 #[derive(Serialize)]
 pub struct Section {
     table: Option<Table>,

@@ -1,5 +1,5 @@
-//! `punctual compare --report`: the comparison as a page without a script. Each series has its
-//! differences drawn with their intervals, in a table, and in words.
+//! `punctual compare --report`: the comparison as a page without a script. The differences of each
+//! series are drawn with their intervals, in a table, and in words.
 
 use super::HtmlError;
 use super::overlaid::{self, Overlaid};
@@ -18,9 +18,9 @@ use punctual_core::{Finding, Severity};
 use serde::Serialize;
 
 const STYLE: &str = include_str!("assets/report.css");
-/// Series beyond this are counted and not shown.
+/// Series beyond this number are counted but not shown.
 const MAX_SERIES: usize = 500;
-/// Places of one warning that are listed.
+/// Places listed for one warning.
 const PLACES: usize = 8;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 70.0;
@@ -93,7 +93,7 @@ struct Mark {
     low: f64,
     at: f64,
     high: f64,
-    /// An end that lies beyond the drawing, or nowhere.
+    /// Whether an end is outside of the drawing, or unbounded.
     open_low: bool,
     open_high: bool,
     hue: usize,
@@ -205,7 +205,7 @@ fn forest(metrics: &[MetricComparison]) -> Forest {
             .map(|end| end.ln().abs())
             .fold(0.0, f64::max)
     };
-    // Up to a hundred times; what lies beyond has an arrow.
+    // Up to a factor of 100; an arrow marks values beyond it.
     let span = shown.iter().map(reach).fold(1.02f64.ln(), f64::max).min(100f64.ln()) * 1.08;
     let x = |ratio: f64| {
         let ln = if ratio > 0.0 { ratio.ln() } else { f64::NEG_INFINITY };
@@ -229,7 +229,7 @@ fn forest(metrics: &[MetricComparison]) -> Forest {
         }
     });
     let rows: Vec<Mark> = rows.collect();
-    // The coarsest step by which about four ticks fit on a side.
+    // The finest step with at most four ticks per side.
     let steps = [1.01f64, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0];
     let step = steps.into_iter().find(|step| span / step.ln() <= 4.0).unwrap_or(10.0);
     let ticks = (-4..=4).map(|k| step.powi(k)).filter(|ratio| ratio.ln().abs() <= span);

@@ -5,7 +5,7 @@
 use punctual_core::SeriesData;
 use serde::Serialize;
 
-/// A bin that is not empty: `count` samples in `[low, low + width)`, in ns.
+/// A non-empty bin: `count` samples in `[low, low + width)`, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bin {
     /// The smallest latency in it.
@@ -16,20 +16,20 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// The bins of a series that are not empty, ascending.
+/// The non-empty bins of a series, ascending.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// The width of the bins of the exact range, in ns, as measured.
+    /// The width of the bins of the exact range in ns, as measured.
     pub resolution: i64,
-    /// Their width in the body of the curve, after reduction.
+    /// Their width in the body of the curve after reduction.
     pub body_width: i64,
     pub bins: Vec<Bin>,
     /// Samples with negative latency: in no bin.
     pub negative: u64,
 }
 
-/// Bins of one width for JavaScript: `[width, [step, count, step, count, …]]` where the steps are
-/// the distances from `low / width` of the bin before (of the first: from 0).
+/// Bins of one width for JavaScript: `[width, [step, count, step, count, …]]`; steps are the
+/// distances from `low / width` of the previous bin (first bin: from 0).
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Run(pub i64, pub Vec<u64>);
 
@@ -42,9 +42,9 @@ impl Curve {
         Curve { resolution: width, body_width: width, bins, negative: data.exact.below }
     }
 
-    /// At most about `limit` bins: the upper half of that number stays as it is, below it bins are
-    /// added up to wider ones. The total is the same; a bin with one sample is still a bin with
-    /// at least one.
+    /// About `limit` bins at most: the upper half of that number is unchanged, bins below are
+    /// merged into wider ones. The total is unchanged; a bin with one sample is still a bin with at
+    /// least one.
     pub fn reduced(&self, limit: usize) -> Curve {
         let limit = limit.max(8);
         if self.bins.len() <= limit {
@@ -80,8 +80,8 @@ impl Curve {
     }
 }
 
-/// The bins beyond the exact range, from the histogram of the whole (each within 0.1 %): the upper
-/// ones of it, as many samples as the exact histogram counted above its range.
+/// The bins beyond the exact range, from the histogram of the whole (each within 0.1 %): its upper
+/// bins, with as many samples as the exact histogram counted above its range.
 fn beyond(data: &SeriesData) -> Vec<Bin> {
     let mut missing = data.exact.above;
     if missing == 0 {
@@ -118,7 +118,7 @@ pub fn widened(bins: &[Bin], width: i64) -> Vec<Bin> {
     wide
 }
 
-/// Several curves as one: their samples added up.
+/// The sum of several curves.
 pub fn merged<'a>(curves: impl IntoIterator<Item = &'a Curve>) -> Curve {
     let mut all = Curve { resolution: 1, body_width: 1, bins: Vec::new(), negative: 0 };
     for curve in curves {

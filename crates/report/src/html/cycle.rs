@@ -10,12 +10,12 @@ use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Cell, MainPart, Nanos};
 use serde::Serialize;
 
-/// What the table of a measure is called that is drawn.
+/// The name of the drawn table of a measure.
 const TABLE: &str = "typical-and-longest";
-/// Threads and parts that are drawn; a hostile bundle may hold any number.
+/// Limits of drawn threads and parts; a hostile bundle may hold any number.
 const THREADS: usize = 24;
 const PARTS: usize = 64;
-/// No time is longer, in ns: a year.
+/// The longest valid time in ns: a year.
 const LONGEST: f64 = 3.2e16;
 
 /// The cycles of a thread.
@@ -35,7 +35,7 @@ struct Band {
     segments: Vec<Segment>,
 }
 
-/// Its place and length in per cent of the longer cycle.
+/// A segment: position and length in per cent of the longer cycle.
 #[derive(Debug, Serialize)]
 struct Segment {
     x: f64,
@@ -44,7 +44,7 @@ struct Segment {
     label_text: String,
 }
 
-/// What a colour means.
+/// An entry of the legend.
 #[derive(Debug, PartialEq, Serialize)]
 struct Key {
     title: &'static str,
@@ -58,7 +58,7 @@ struct Part {
     ns: [f64; 2],
 }
 
-/// Of all threads that have such a table.
+/// Sections of all threads that have such a table.
 pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Section> {
     let all = measures(inputs, labels).into_iter();
     all.filter_map(|(who, measure)| section(who, measure)).take(THREADS).collect()

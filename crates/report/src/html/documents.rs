@@ -1,5 +1,4 @@
-//! The experiment as written and the plan as run, for those who want to do it again. Equal ones are
-//! shown once.
+//! The experiment as written and the plan as run, for repeating them. Equal ones are shown once.
 
 use super::ReportInput;
 use super::text::{clip, name};
@@ -10,13 +9,13 @@ use std::io::Read;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Document {
     pub title: String,
-    /// It, or as much of it as there is room for.
+    /// The text, cut if there is not enough room.
     pub text: String,
-    /// Why it is not there, or not all of it.
+    /// Why it is missing or incomplete.
     pub remark: Option<String>,
 }
 
-/// The texts of all bundles, each at most `limit` characters, not more than `many`.
+/// The texts of all bundles, each at most `limit` characters, at most `many` of them.
 pub fn documents(
     inputs: &[ReportInput<'_>],
     labels: &[String],
@@ -55,8 +54,8 @@ fn shortened(title: String, text: &str, whole: bool, limit: usize) -> Document {
     Document { title, text: cut, remark }
 }
 
-/// The experiment, byte for byte in the bundle and perhaps not UTF-8; at most the bytes that can be
-/// shown are read.
+/// The experiment, byte for byte in the bundle and possibly not UTF-8; reads only the bytes that
+/// can be shown.
 fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
     let file_name = input.bundle.manifest.experiment_file.as_deref()?;
     let title = format!("The experiment as written ({})", name(file_name));

@@ -1,5 +1,5 @@
-//! The histograms as a small drawing that needs no script: in mail previews, in browsers without
-//! script, in print.
+//! The histograms as a small drawing without a script: for mail previews, browsers without script,
+//! and print.
 
 use super::curve::{Bin, Curve, merged, widened};
 use super::embedded::merges;
@@ -19,11 +19,11 @@ const LEFT: f64 = 48.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 22.0;
 const RIGHT: f64 = 10.0;
-/// Columns of the drawing; in each, the highest bin counts.
+/// Columns of the drawing; each shows its highest bin.
 const COLUMNS: usize = 340;
 const NAMES: usize = 24;
 
-/// What the template draws.
+/// The input of the template.
 #[derive(Serialize)]
 pub struct Drawing {
     width: f64,
@@ -36,7 +36,7 @@ pub struct Drawing {
     y_ticks: Vec<Tick>,
     x_title: String,
     y_title: String,
-    /// What it shows, for those who cannot see it.
+    /// A text alternative for screen readers.
     description: String,
 }
 
@@ -65,33 +65,33 @@ pub(super) struct Tick {
     pub(super) label: String,
 }
 
-/// An axis, most often of latencies.
+/// An axis, mostly of latencies.
 pub(super) struct Axis {
     log: bool,
     from: f64,
     to: f64,
 }
 
-/// The logarithmic axis of counts. Half a sample is the floor, so that one sample stands above it.
+/// The logarithmic axis of counts. Its floor is half a sample, so that a single sample is visible.
 pub(super) struct Counts {
     floor: f64,
     ceiling: f64,
 }
 
 impl Counts {
-    /// Up to the highest of these columns.
+    /// An axis up to the highest of these columns.
     pub(super) fn of(columns: &[Vec<Option<u64>>]) -> Counts {
         let highest = columns.iter().flatten().flatten().copied().max().unwrap_or(1);
         Counts { floor: 0.5f64.log10(), ceiling: (highest as f64 * 1.3).log10().max(1.0) }
     }
 
-    /// How far down a count stands.
+    /// The vertical position of a count.
     pub(super) fn y(&self, count: f64, plot: &Area) -> f64 {
         let share = (count.log10() - self.floor) / (self.ceiling - self.floor);
         plot.bottom - share * (plot.bottom - plot.top)
     }
 
-    /// The powers of ten on it.
+    /// The powers of ten on the axis.
     pub(super) fn decades(&self) -> impl Iterator<Item = f64> + use<> {
         (0..=self.ceiling.floor() as i32).map(|power| 10f64.powi(power))
     }
@@ -107,7 +107,7 @@ impl Axis {
         Axis { log: scale.log, from, to: (scale.max as f64 * 1.02).max(from * 1.1 + 1.0) }
     }
 
-    /// A linear axis from 0 to a little beyond this.
+    /// A linear axis from 0 to slightly above `largest`.
     pub(super) fn from_zero(largest: f64) -> Axis {
         Axis { log: false, from: 0.0, to: (largest * 1.02).max(1.0) }
     }
@@ -116,7 +116,7 @@ impl Axis {
         self.to
     }
 
-    /// The share of the axis at a latency, 0 to 1.
+    /// The position of a latency on the axis, 0 to 1.
     pub(super) fn share(&self, ns: f64) -> f64 {
         let share = if self.log {
             (ns.max(self.from) / self.from).ln() / (self.to / self.from).ln()
@@ -145,7 +145,7 @@ impl Axis {
     }
 }
 
-/// Draws all curves, or one for each group where they are many.
+/// Draws all curves, or one per group if there are many.
 pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     let named: Vec<(String, Curve, Style)> = if merges(content) {
         let of_group = |group| {
@@ -219,7 +219,7 @@ fn latency_title(timebase: Timebase) -> String {
     timebase.word().map_or("latency".to_owned(), |word| format!("latency ({word})"))
 }
 
-/// The highest bin in each of `number` columns; `None` where there are no samples.
+/// The highest bin in each of `number` columns; `None` if it has no samples.
 pub(super) fn columns(curve: &Curve, width: i64, axis: &Axis, number: usize) -> Vec<Option<u64>> {
     let mut columns = vec![None; number];
     let column = |ns: i64| (axis.share(ns as f64) * number as f64) as usize;
@@ -233,7 +233,7 @@ pub(super) fn columns(curve: &Curve, width: i64, axis: &Axis, number: usize) -> 
     columns
 }
 
-/// A step line; it falls to the floor where there are no samples and is not drawn along it.
+/// A step line; it falls to the floor where the samples end and is not drawn along it.
 pub(super) fn path(
     columns: &[Option<u64>],
     x: impl Fn(f64) -> f64,

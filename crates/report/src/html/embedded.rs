@@ -1,5 +1,5 @@
-//! The page's data for its script: JSON inside `<script type="application/json">`, from which
-//! nothing can break out.
+//! The page's data for its script: JSON inside `<script type="application/json">`, escaped so that
+//! it cannot end the element.
 
 use super::account;
 use super::breakdown::Breakdown;
@@ -19,27 +19,26 @@ use punctual_core::{CauseKind, Clock, ClockNs, Comparison, MainPart, Nanos, Requ
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// All of it. Latencies are integers in ns; times are integers in µs since the zero of their
-/// series.
+/// All data. Latencies are integers in ns; times are integers in µs since the zero of their series.
 #[derive(Serialize)]
 pub struct EmbeddedData<'a> {
     /// Points of a percentile curve in each decade.
     per_decade: usize,
-    /// Whose time latencies are in, for the titles of axes, where it is not the system's own.
+    /// The timebase of latencies for the titles of axes, unless it is the system's own.
     timebase: Option<&'static str>,
-    /// The series that is shown over time at first.
+    /// The series initially shown over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     lead: Option<usize>,
-    /// What took most of the time of explained samples.
+    /// The main causes of explained samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<Cause>,
-    /// Bounds that are required of latencies, ascending.
+    /// Required bounds of latencies, ascending.
     bounds: Vec<i64>,
     /// Deadlines of threads of programs, ascending.
     deadlines: Vec<i64>,
-    /// How the histogram is drawn at first.
+    /// The initial scale of the histogram.
     scale: Scale,
-    /// Whether each group is one curve at first.
+    /// Whether each group is initially one curve.
     merge: bool,
     /// Whether a group is never one curve.
     apart: bool,
@@ -59,14 +58,14 @@ struct Cause {
 }
 
 impl Cause {
-    /// As where samples are divided by cause.
+    /// The colour is the same as in the histogram by cause.
     fn of(kind: CauseKind) -> Cause {
         let part = MainPart::from_id(kind.id()).unwrap_or(MainPart::Unknown);
         Cause { words: kind.words(), style: account::style(part), kind }
     }
 }
 
-/// All causes that took most of an explained sample, in the order of `CauseKind`.
+/// The main causes of all explained samples, in the order of `CauseKind`.
 fn causes(inputs: &[ReportInput<'_>]) -> Vec<Cause> {
     let all = inputs.iter().filter_map(|input| input.breakdown).flat_map(Breakdown::causes);
     let all: BTreeSet<CauseKind> = all.collect();
@@ -77,7 +76,7 @@ fn causes(inputs: &[ReportInput<'_>]) -> Vec<Cause> {
 struct GroupData<'a> {
     name: &'a str,
     style: Style,
-    /// Percentile points of its series together.
+    /// Percentile points of all its series together.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     together: &'a [i64],
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
@@ -97,27 +96,27 @@ struct SeriesData<'a> {
     percentiles: &'a [i64],
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     corrected: &'a [i64],
-    /// Samples of the corrected view, or of the plain one where it does not differ.
+    /// Samples of the corrected view, or of the plain one if they do not differ.
     corrected_count: u64,
     time: TimeData,
-    /// `[latency, time, cpu, seq, cause]` of each; the cause is a place among the causes of the
-    /// page, −1 where none is known.
+    /// `[latency, time, cpu, seq, cause]` of each; the cause is an index into the causes of the
+    /// page, −1 if unknown.
     worst: Vec<(i64, i64, u32, u64, i32)>,
 }
 
 #[derive(Serialize)]
 struct TimeData {
-    /// What the plot is made of.
+    /// The source of the plot's data.
     note: String,
-    /// Zero is the beginning of the phase (else of the series).
+    /// Whether zero is the beginning of the phase (else of the series).
     since_phase: bool,
-    /// The end of the phase, where zero is its beginning: no stretch is longer than that.
+    /// The end of the phase if zero is its beginning: no period extends beyond it.
     until: Option<i64>,
     /// The width of a segment.
     width: i64,
-    /// A distance that is a gap.
+    /// The distance from which on it counts as a gap.
     gap: i64,
-    /// When each segment begins: the first, then distances.
+    /// The beginning of each segment: the first, then distances.
     at: Vec<i64>,
     n: Vec<u64>,
     min: Vec<i64>,
@@ -126,7 +125,7 @@ struct TimeData {
 }
 
 impl<'a> EmbeddedData<'a> {
-    /// The data of a page of this size.
+    /// The data for a page of this size.
     pub fn of(
         inputs: &[ReportInput<'_>],
         content: &'a Content<'a>,
@@ -148,7 +147,7 @@ impl<'a> EmbeddedData<'a> {
             let breakdown = bundle.and_then(|bundle| inputs.get(bundle)?.breakdown);
             let cause = |due: ClockNs| {
                 let meta = &line.series.meta;
-                // Events are on this clock.
+                // Events use this clock.
                 let breakdown = breakdown.filter(|_| meta.clock == Clock::Monotonic)?;
                 let kind = breakdown.cause_of(&line.phase.meta.name, &meta.name, due.ns())?;
                 causes.iter().position(|cause| cause.kind == kind)
@@ -172,16 +171,16 @@ impl<'a> EmbeddedData<'a> {
         }
     }
 
-    /// As text for the inside of a script element. In HTML such an element ends only at `</script`,
-    /// and `<!--` changes how it is read (HTML standard, 4.12.1.3): without `<` neither can
-    /// occur. `&`, `>` and the two line separators go the same way, so that the text is also
-    /// harmless in XML and as JavaScript.
+    /// JSON text for a script element. In HTML such an element ends only at `</script`, and `<!--`
+    /// changes how it is parsed (HTML standard, 4.12.1.3): without `<`, neither can occur. `&`, `>`
+    /// and the two line separators are escaped too, so that the text is also safe in XML and as
+    /// JavaScript.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         Ok(escape(&serde_json::to_string(self)?))
     }
 }
 
-/// The longest latency of the threads that matter most.
+/// The series with the longest latency among the most relevant threads.
 fn lead(content: &Content<'_>) -> Option<usize> {
     let lines = content.lines.iter().enumerate();
     let latencies = lines.filter(|(_, line)| is_latency(&line.series.meta.workload, &line.short));
@@ -189,10 +188,10 @@ fn lead(content: &Content<'_>) -> Option<usize> {
     longest.map(|(place, _)| place)
 }
 
-/// Lines beyond this many would hide the curves.
+/// More lines than this would hide the curves.
 const MAX_BOUNDS: usize = 4;
 
-/// What latencies are required to stay below.
+/// The required upper bounds of latencies.
 fn bounds(content: &Content<'_>) -> Vec<i64> {
     let all = content.lines.iter().flat_map(|line| &line.summary.requirements);
     let bound = |held: &RequirementSummary| {
@@ -203,7 +202,7 @@ fn bounds(content: &Content<'_>) -> Vec<i64> {
     least(all.filter_map(bound).collect())
 }
 
-/// By when the responses of programs have to be there.
+/// The deadlines of the responses of programs.
 fn deadlines(content: &Content<'_>) -> Vec<i64> {
     let deadline = |line: &Line<'_>| {
         let meta = Some(&line.series.meta).filter(|meta| meta.workload == ATTACHED_WORKLOAD)?;
@@ -217,7 +216,7 @@ pub fn limits(content: &Content<'_>) -> Vec<i64> {
     least([bounds(content), deadlines(content)].concat())
 }
 
-/// The first ones, each once, ascending.
+/// The lowest bounds, without duplicates, ascending.
 fn least(mut bounds: Vec<i64>) -> Vec<i64> {
     bounds.sort_unstable();
     bounds.dedup();
@@ -225,12 +224,12 @@ fn least(mut bounds: Vec<i64>) -> Vec<i64> {
     bounds
 }
 
-/// Whether there are too many curves to distinguish them.
+/// Whether there are too many curves to distinguish.
 pub fn merges(content: &Content<'_>) -> bool {
     !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
 }
 
-/// All these characters can stand only inside JSON's strings, where `\u` is understood.
+/// Escapes characters that can occur only inside JSON strings, where `\u` is valid.
 fn escape(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -286,7 +285,7 @@ fn time(line: &Line<'_>, size: &Size) -> TimeData {
         last = at;
         step
     });
-    // Windows hold a second, however finely the plot is divided.
+    // Windows cover one second, however finely the plot is divided.
     let width =
         shown.width.ns().max(if line.source == Source::Windows { 1_000_000_000 } else { 0 });
     let period = line.series.meta.period.map_or(0, |period| period.ns());
@@ -304,7 +303,7 @@ fn time(line: &Line<'_>, size: &Size) -> TimeData {
     }
 }
 
-/// What the plot over time is made of, in a sentence.
+/// The source of the data of the plot over time, as a sentence.
 fn note(line: &Line<'_>) -> String {
     let recorded = line.series.state.data.count();
     if let Some(trouble) = &line.trouble {

@@ -1,5 +1,4 @@
-//! The environment of the runs: of one run by sections; of several, what differs between them
-//! first.
+//! The environment of the runs: sections for one run; for several, first the differences.
 
 use super::ReportInput;
 use super::facts::{self, Known};
@@ -9,7 +8,7 @@ use super::table::{Cell, Column, Table};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Sections in the order in which they are wanted; others follow.
+/// Sections in their display order; others follow.
 const ORDER: [&str; 10] = [
     "Kernel",
     "Machine",
@@ -23,14 +22,14 @@ const ORDER: [&str; 10] = [
     "Settings",
 ];
 
-/// What the page shows of it.
+/// The environment as the page shows it.
 #[derive(Default, Serialize)]
 pub struct Environment {
-    /// The machine, in a line that unfolds to all the rest.
+    /// The machine, in a line that unfolds to the rest.
     pub line: String,
-    /// Facts that are not the same in all bundles, a column for each.
+    /// Facts that differ between bundles, one column per bundle.
     pub differs: Option<Table>,
-    /// Facts by section; of several bundles, those that are the same.
+    /// Facts by section; for several bundles, those that are equal.
     pub sections: Vec<Table>,
     /// Interrupts and steal time during each run, under the label of the bundle.
     pub interrupts: Vec<(String, Vec<Table>)>,
@@ -65,7 +64,7 @@ pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment
     }
 }
 
-/// What all machines are; only that there is more where they differ.
+/// A line that describes the machines if they are equal; else a hint that they differ.
 fn line(inputs: &[ReportInput<'_>]) -> String {
     let mut all = inputs.iter().map(|input| machine(input.environment.as_ref()).join(" · "));
     let first = all.next().unwrap_or_default();
@@ -143,8 +142,7 @@ fn sections(rows: &[&Row]) -> Vec<Table> {
     sections
 }
 
-/// Interrupts during a run: both readings are in one document, or the later one is in a document of
-/// its own.
+/// Interrupts during a run: both readings are in one document, or the later one has its own.
 fn during(input: &ReportInput<'_>, environment: &Value) -> Option<Vec<Table>> {
     let before = facts::at(environment, &["before"])?;
     let has_counts = |side: &&Value| facts::at(side, &["interrupts"]).is_some();

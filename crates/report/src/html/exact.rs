@@ -1,5 +1,5 @@
-//! Samples in virtual time by function: the parts of their way, and their calls drawn above each
-//! other over the instructions (an icicle).
+//! Samples in virtual time by function: the parts of their path, and their nested calls drawn over
+//! the instructions (an icicle graph).
 
 use super::table::Table;
 use super::text::name;
@@ -12,28 +12,29 @@ use serde::Serialize;
 use std::collections::HashMap;
 
 const SHOWN: usize = 6;
-/// Functions that a sample has more of.
+/// Functions and source lines of a sample that are shown.
 const MORE: usize = 10;
-/// The width of a drawing, the height of a row, the least width of a box and of one with a name.
+/// The width of a drawing, the height of a row, the minimum width of a box and of a box with a
+/// name.
 const WIDTH: f64 = 1_000.0;
 const ROW: f64 = 14.0;
 const LEAST: f64 = 0.4;
 const LEAST_NAMED: f64 = 24.0;
 const LETTER: f64 = 5.6;
-/// Rows and boxes of a drawing at most: the shortest are left out.
+/// The maximum number of rows and boxes of a drawing: the shortest are omitted.
 const ROWS: u32 = 40;
 const BOXES: usize = 1_200;
 /// Colours of boxes (`k0` … in report.css).
 const LOOKS: u32 = 8;
 
-/// What the templates draw.
+/// The input of the templates.
 #[derive(Clone, Debug, Serialize)]
 pub struct Section {
-    /// Of which bundle; empty where there is but one.
+    /// The label of the bundle; empty if there is only one.
     label: String,
     intro: String,
     samples: Vec<Sample>,
-    /// Compared with another run: the heading, and its tables.
+    /// The comparison with another run: the heading, and its tables.
     against: String,
     differences: Vec<Table>,
     sections: Vec<Table>,
@@ -50,7 +51,7 @@ struct Sample {
     open: bool,
 }
 
-/// Calls above each other, from left to right by instruction.
+/// Nested calls, from left to right by instruction.
 #[derive(Clone, Debug, Serialize)]
 struct Drawing {
     title: String,
@@ -69,7 +70,7 @@ struct Call {
 }
 
 impl Section {
-    /// Of the document of a bundle.
+    /// The section of a bundle's document.
     pub fn of(document: &ExactDocument, label: String) -> Section {
         let worst = document.worst.iter().take(SHOWN).enumerate();
         let worst = worst.map(|(place, one)| sample(document, one, title(one), place == 0));
@@ -141,7 +142,7 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
     }
 }
 
-/// The calls between two instructions.
+/// Draws the calls between two instructions.
 fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
     let span = to.saturating_sub(from).max(1) as f64;
     let place = |at: u64| at.clamp(from, to).saturating_sub(from) as f64 / span * WIDTH;

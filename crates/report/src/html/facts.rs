@@ -1,6 +1,6 @@
-//! A JSON document as lines "fact: value". The environment of a run is read here without knowing
-//! its fields, so that the report shows also what a later version adds. Unavailable and not
-//! requested facts are marked.
+//! A JSON document as lines "fact: value". Reads the environment of a run without knowledge of its
+//! fields, so that the report also shows fields of later versions. Facts that are unavailable or
+//! were not requested are marked.
 
 use super::table::{Cell, Column, Table};
 use super::text::clip;
@@ -14,27 +14,27 @@ pub const MAX_LINES: usize = 800;
 const MAX_VALUE: usize = 1_500;
 /// Entries of a list beyond this are not shown.
 const MAX_ENTRIES: usize = 64;
-/// What distinguishes the entries of a list; entries that differ in nothing else are shown as one.
+/// Keys that identify the entries of a list; entries that otherwise agree are shown as one.
 const IDENTITIES: [&str; 3] = ["cpu", "node", "shared"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// Where it stands: `Kernel`, `Tick`, `Hz`.
+    /// The path of the fact: `Kernel`, `Tick`, `Hz`.
     pub path: Vec<String>,
     pub known: Known,
 }
 
-/// What is known of a fact.
+/// The value of a fact, or why there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
     Value(String),
-    /// It could not be had.
+    /// It could not be determined.
     Unavailable(String),
     NotAsked,
 }
 
 impl Known {
-    /// As a cell of a table.
+    /// The value as a table cell.
     pub fn cell(&self) -> Cell {
         match self {
             Known::Value(text) => Cell::text(text),
@@ -66,7 +66,7 @@ fn as_fact(value: &Value) -> Option<Fact<'_>> {
     }
 }
 
-/// The value of a fact; the value itself where it is no fact.
+/// The value of a fact; any other value unchanged.
 pub fn known(value: &Value) -> Option<&Value> {
     match as_fact(value) {
         Some(Fact::Known(inner)) => Some(inner),
@@ -128,7 +128,7 @@ fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line
         }
         Value::Object(fields) if fields.is_empty() => say(Known::Value("none".to_owned())),
         Value::Object(fields) => {
-            // A path of a file is shown as it is, not as a tree.
+            // A file path is shown as it is, not as a tree.
             for (name, inner) in fields {
                 path.push(label(name));
                 walk(path, name, inner, lines);
@@ -142,7 +142,7 @@ fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line
     }
 }
 
-/// `CONFIG_…` and the like: short values under many names.
+/// Whether it is `CONFIG_…` or similar: short values under many names.
 fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
     let short = |value: &Value| {
         value.as_str().is_none_or(|text| text.len() < 24) && !value.is_object() && !value.is_array()
@@ -150,7 +150,7 @@ fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
     fields.len() > 12 && fields.values().all(short)
 }
 
-/// A list of objects: equal ones together, under what distinguishes them; others on a line each.
+/// A list of objects: equal ones together, under their identities; others on a line each.
 fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     let mut groups: Vec<(Vec<String>, &str, Value)> = Vec::new();
     for entry in entries.iter().take(1_024) {
@@ -194,8 +194,7 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     }
 }
 
-/// The entry without the field that distinguishes it, and without its number in the paths of
-/// reasons.
+/// The entry without its identity field, and without its number in the paths of reasons.
 fn without_identity(entry: &Value, identity: &str, id: &str) -> Value {
     let mut rest = entry.clone();
     if let Some(fields) = rest.as_object_mut() {
@@ -249,7 +248,7 @@ fn one_line(value: &Value, field: &str) -> String {
     clip(&text, MAX_VALUE)
 }
 
-/// A number with the unit that its field has in punctual's documents (docs/reference/bundle.md).
+/// A number with the unit of its field in punctual's documents (docs/reference/bundle.md).
 fn quantity(n: i64, field: &str) -> String {
     let scaled = |base: f64, units: &[&str]| {
         let power = (0..units.len()).rev().find(|k| n as f64 >= base.powi(*k as i32)).unwrap_or(0);

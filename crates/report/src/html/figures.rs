@@ -1,4 +1,4 @@
-//! The table of figures, and the one of their details.
+//! The table of figures and the table of their details.
 
 use super::gather::{Content, Line};
 use super::table::Table;
@@ -11,7 +11,7 @@ use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::Fact;
 
-/// The figures, a row for each series.
+/// The figures, one row per series.
 pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table {
     let rows = content.lines.iter().map(|line| Row {
         name: line.full.clone(),
@@ -21,7 +21,7 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
     figures::table("latency", rows).into()
 }
 
-/// Each requirement on each series, the open ones first; `None` where none was stated.
+/// Each requirement on each series, open ones first; `None` if there are none.
 pub fn requirements(content: &Content<'_>) -> Option<Table> {
     let all = content.lines.iter().flat_map(|line| {
         let stated = |result| Stated { series: line.full.clone(), result };
@@ -30,7 +30,7 @@ pub fn requirements(content: &Content<'_>) -> Option<Table> {
     requirements::each(all.collect()).unless_empty().map(Table::from)
 }
 
-/// What is needed to judge the figures, a row for each series, at most `rows`.
+/// Details for judging the figures, one row per series, at most `rows`.
 pub fn details(content: &Content<'_>, rows: usize) -> Table {
     let keys = content.lines.iter().flat_map(|line| {
         let s = line.summary;

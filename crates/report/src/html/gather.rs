@@ -1,4 +1,4 @@
-//! Everything that the page shows of the series: read once, whatever size the page is then made in.
+//! The page's data on the series: read once, for any size of the page.
 
 use super::ReportInput;
 use super::curve::Curve;
@@ -25,34 +25,34 @@ pub struct Content<'a> {
     pub lines: Vec<Line<'a>>,
     /// The label of each bundle, no two alike.
     pub labels: Vec<String>,
-    /// Series that are left out of the plots, because they were too many.
+    /// The number of series omitted from the plots because there were too many.
     pub left_out: usize,
-    /// Whose time their latencies are in.
+    /// The timebase of their latencies.
     pub timebase: Timebase,
-    /// Whether the series of a group are not to be added up to one curve.
+    /// Whether the series of a group must not be merged into one curve.
     pub apart: bool,
 }
 
 /// A phase of a bundle.
 pub struct Group {
-    /// What distinguishes it from the others.
+    /// The part of its name that distinguishes it from others.
     pub name: String,
-    /// The place of its bundle among the inputs.
+    /// The index of its bundle among the inputs.
     pub bundle: usize,
-    /// How its curve is drawn where it has but one.
+    /// The style of its merged curve.
     pub style: Style,
-    /// The percentile curve of all its series together; empty where there is but one.
+    /// The percentile curve of all its series together; empty if there is only one.
     pub together: Vec<i64>,
-    /// The same corrected for coordinated omission; empty where it does not differ.
+    /// The same corrected for coordinated omission; empty if it does not differ.
     pub together_corrected: Vec<i64>,
 }
 
 pub struct Line<'a> {
-    /// The place of its group.
+    /// The index of its group.
     pub group: usize,
     /// Its name in the group.
     pub short: String,
-    /// What distinguishes it from all others.
+    /// A name that distinguishes it from all others.
     pub full: String,
     /// How its curves are drawn.
     pub style: Style,
@@ -61,34 +61,33 @@ pub struct Line<'a> {
     pub summary: &'a SeriesSummary,
     pub curve: Curve,
     pub percentiles: Vec<i64>,
-    /// The same corrected for coordinated omission; empty where it does not differ.
+    /// The same corrected for coordinated omission; empty if it does not differ.
     pub corrected: Vec<i64>,
     pub timeline: Timeline,
     pub source: Source,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
-    /// Its samples by the CPU that they ended on, where they did on several and every sample is
-    /// in the log.
+    /// Its samples by the CPU on which they ended, if there are several and the log holds every
+    /// sample.
     pub cpus: Vec<OfCpu>,
-    /// The zero of its time on its clock: the beginning of the phase, or of the series if the
-    /// clocks differ.
+    /// Time zero on its clock: the beginning of the phase, or of the series if the clocks differ.
     pub zero: ClockNs,
     /// Whether zero is the beginning of the phase.
     pub since_phase: bool,
 }
 
 impl Line<'_> {
-    /// The worst samples, the latest first.
+    /// The worst samples, the longest first.
     pub fn worst(&self) -> &[Sample] {
         &self.series.state.data.worst
     }
 
-    /// When a sample was due, since zero.
+    /// The due time of a sample, since zero.
     pub fn time(&self, due: ClockNs) -> Nanos {
         due - self.zero
     }
 
-    /// When a sample was due, in UTC.
+    /// The due time of a sample, in UTC.
     pub fn instant(&self, due: ClockNs) -> Option<jiff::Timestamp> {
         let since = jiff::SignedDuration::from_nanos(self.time(due).ns());
         self.since_phase.then(|| self.phase.meta.started.checked_add(since).ok())?
@@ -132,7 +131,7 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
     Content { groups, lines, labels, left_out, timebase, apart: false }
 }
 
-/// Each series its own hue, or, where several groups have several series, each group.
+/// Assigns a hue to each series or, if several groups have several series, to each group.
 fn set_styles(lines: &mut [Line<'_>], groups: usize) {
     let by_group = groups > 1 && lines.len() > groups;
     let mut number = 0;
@@ -146,7 +145,7 @@ fn set_styles(lines: &mut [Line<'_>], groups: usize) {
     }
 }
 
-/// The figures of a series: at the same place where the names agree, else by name.
+/// The figures of a series: those at the same index if the names agree, else by name.
 fn summary_of<'a>(
     input: &ReportInput<'a>,
     phase: usize,
@@ -206,7 +205,7 @@ fn line<'a>(
     }
 }
 
-/// What the log of a series shows.
+/// The data in the log of a series.
 #[derive(Default)]
 struct OverTime {
     timeline: Timeline,
@@ -233,7 +232,7 @@ fn over_time(series: &Series) -> OverTime {
     OverTime { timeline: Timeline::of(&log, complete, BUCKETS), source, trouble: None, cpus }
 }
 
-/// The percentile curves of several series as of one: plain, and corrected where any of them is.
+/// The percentile curves of several series combined: plain, and corrected if any of them is.
 fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
     if lines.len() < 2 {
         return (Vec::new(), Vec::new());
@@ -252,7 +251,7 @@ fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
     (percentiles::merged_points(&plain.iter().collect::<Vec<_>>()), corrected)
 }
 
-/// The parts of a name that distinguish series in this report; the others would lengthen legends.
+/// The parts of a name that distinguish series in this report; others would only lengthen legends.
 struct Naming {
     bundle: bool,
     phase: bool,

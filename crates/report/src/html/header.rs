@@ -1,4 +1,4 @@
-//! The top of the page: what was measured, where, when, how it ended, and what became of the
+//! The top of the page: what was measured, where, when, how it ended, and the verdicts on the
 //! requirements.
 
 use super::ReportInput;
@@ -23,9 +23,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Sentences about requirements in the banner; the rest is in the table.
+/// Sentences about requirements in the banner; the table has the rest.
 const MAX_SENTENCES: usize = 12;
-/// Series in each of them.
+/// Series named in each of them.
 const MAX_PLACES: usize = 6;
 
 /// The top of the page.
@@ -37,7 +37,7 @@ pub struct Header {
     about: String,
     key_figures: Vec<KeyFigure>,
     banner: Option<Banner>,
-    /// Of several bundles, one row each.
+    /// One row per bundle, if there are several.
     bundles: Option<Table>,
 }
 
@@ -56,7 +56,7 @@ struct Banner {
     class: &'static str,
     mark: &'static str,
     headline: String,
-    /// The figure that decided it and what delayed it, each with its word.
+    /// The deciding figure and the causes of the delay, each with its label.
     answer: Vec<(&'static str, String)>,
     to_do: Vec<String>,
     sentences: Vec<String>,
@@ -106,7 +106,7 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
     }
 }
 
-/// When, where and how it ended, in a line.
+/// When and where it ran, and how it ended, in a line.
 fn about(inputs: &[ReportInput<'_>]) -> String {
     let [only] = inputs else { return "What was measured".to_owned() };
     let begun = only.summary.target.as_ref().map_or(only.summary.created, |target| target.started);
@@ -118,7 +118,7 @@ fn about(inputs: &[ReportInput<'_>]) -> String {
     [instant(begun)].into_iter().chain(place).chain([ended]).collect::<Vec<_>>().join(" · ")
 }
 
-/// What was measured: a line for each kind of series.
+/// Descriptions of the measurements: a line for each kind of series.
 fn measured_kinds(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     if inputs.iter().any(|input| input.recording.is_some()) {
@@ -155,7 +155,7 @@ fn measured_kinds(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Stri
     kinds
 }
 
-/// Where it ran: the target, where it was not the system that asked, then the machine.
+/// The place of the run: the target, unless it is the local system, then the machine.
 fn place(input: &ReportInput<'_>) -> Vec<String> {
     let mut lines = machine(input.environment.as_ref());
     let Some(target) = &input.summary.target else { return lines };
@@ -203,7 +203,7 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
     let more = phases.len().saturating_sub(6);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    // The clock of a virtual machine may be wrong.
+    // The clock of a virtual machine may be wrong: use the start time by this system's clock.
     let begun =
         input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
     let mut lines = vec![instant(begun)];
@@ -215,7 +215,8 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     lines
 }
 
-/// Whether it was measured as requested: each proof that does not hold, else how many do.
+/// Whether it was measured as requested: each proof that fails, else the number of proofs that
+/// hold.
 fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
     let validity = input.summary.validity.as_ref()?;
     let word = match validity.verdict {
@@ -255,8 +256,8 @@ fn ended(input: &ReportInput<'_>) -> String {
     }
 }
 
-/// When it ended. Of a target, how long after its begin by its own clock: the page says when it was
-/// begun by that of this system, and two clocks would seem to be one.
+/// The end time. For a target, the time since its start by its own clock: the page shows the start
+/// by this system's clock, and the two clocks must not be mixed.
 fn end(summary: &Summary, at: jiff::Timestamp) -> String {
     let took = at.duration_since(summary.created);
     match (&summary.target, i64::try_from(took.as_nanos())) {
@@ -303,8 +304,8 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigu
     if key_figures.is_empty() { of_series() } else { key_figures }
 }
 
-/// The figure that decided one bundle, and how many samples are beyond its bound, before the
-/// others.
+/// The deciding figure of a single bundle and the number of samples beyond its bound, before the
+/// other key figures.
 fn key_figures_of_answer(
     answer: &Answer,
     inputs: &[ReportInput<'_>],
@@ -339,7 +340,7 @@ fn key_figures_of_answer(
         class: if is_beyond { "warn" } else { "good" },
     }));
     key_figures.extend(deadlines(inputs));
-    // The same figure is not shown twice.
+    // Do not show one figure twice.
     others.retain(|other| match other.label {
         "Worst latency" => figure.metric != "max",
         "Highest percentile" => other.value != key_figures[0].value,
@@ -349,7 +350,7 @@ fn key_figures_of_answer(
     key_figures
 }
 
-/// Cycles that took longer than the deadline of their thread, of all threads that have one.
+/// Cycles that exceeded the deadline of their thread, over all threads with a deadline.
 fn deadlines(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
     let phases = inputs.iter().flat_map(|input| &input.summary.phases);
     let (mut missed, mut of, mut threads) = (0.0, 0u64, 0u64);
@@ -381,7 +382,8 @@ fn deadlines(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
     })
 }
 
-/// Of the threads that matter most: the period of a thread that waits for a user is no latency.
+/// Considers only the most relevant threads: the period of a thread that waits for a user is no
+/// latency.
 fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) -> Vec<KeyFigure> {
     let latencies = || all.iter().filter(|(_, of)| is_latency(&of.workload, &of.name));
     let most = latencies().filter(|(_, of)| of.count > 0).map(|(_, of)| standing(of)).max();
@@ -424,8 +426,8 @@ fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) 
     key_figures
 }
 
-/// Missed periods and losses of all series that report them. The four series of a thread of a
-/// program are about the same cycles: its responses stand for all.
+/// Missed periods and losses of all series that report them. The four series of a program's thread
+/// count the same cycles: its responses represent all.
 fn losses(all: &[(String, &SeriesSummary)]) -> KeyFigure {
     let response = format!("/{}", SeriesKind::Response.word());
     let counts =
@@ -457,7 +459,8 @@ fn losses(all: &[(String, &SeriesSummary)]) -> KeyFigure {
     KeyFigure { label: "Overruns · lost", value, unit: String::new(), sub, class }
 }
 
-/// The rarest percentile that every series with samples supports, and where it is highest.
+/// The rarest percentile that every series with samples supports, and the series with its highest
+/// value.
 fn highest_percentile<'a>(
     all: &'a [(String, &SeriesSummary)],
 ) -> Option<(&'a str, i64, &'a String)> {
@@ -474,7 +477,7 @@ fn highest_percentile<'a>(
     highest.map(|(ns, full)| (key, ns, full))
 }
 
-/// Every series of every bundle with its name, also of those that the page has no room for.
+/// Every series of every bundle with its name, including those without room on the page.
 fn all_series<'a>(
     inputs: &'a [ReportInput<'_>],
     content: &Content<'_>,
@@ -494,7 +497,7 @@ fn all_series<'a>(
     all
 }
 
-/// The verdict of all bundles together: the gravest.
+/// The combined verdict of all bundles: the gravest.
 fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Banner> {
     let verdicts = || inputs.iter().map(|input| &input.summary.verdict);
     let asked = verdicts().any(|verdict| verdict.word.is_some());
@@ -549,7 +552,7 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Ba
     })
 }
 
-/// The figure that decided it, and what delayed it.
+/// The deciding figure and the causes of the delay.
 fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(&'static str, String)> {
     let unit = timebase.unit("µs");
     let time = |ns: f64| format!("{} {unit}", micros_f64(ns));
@@ -558,7 +561,7 @@ fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(&'static str, String)>
     figure.into_iter().chain(delays).collect()
 }
 
-/// What became of the requirements, with their numbers where there are several.
+/// The verdict as a headline, with the numbers of requirements if there are several.
 fn headline(verdict: &Verdict, all: &[(String, &RequirementSummary)]) -> String {
     let number = |word: VerdictWord| all.iter().filter(|(_, held)| held.verdict == word).count();
     let [met, not_met, undecided, invalid] =
@@ -593,8 +596,7 @@ fn headline(verdict: &Verdict, all: &[(String, &RequirementSummary)]) -> String 
     }
 }
 
-/// A sentence for each requirement that is not met or not decided, with the series and their
-/// figures.
+/// A sentence for each requirement that is not met or undecided, with the series and their figures.
 fn sentences(open: &[&(String, &RequirementSummary)]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
     for (full, r) in open {

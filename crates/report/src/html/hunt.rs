@@ -1,4 +1,4 @@
-//! `punctual hunt report`: what a search found, as a page without a script.
+//! `punctual hunt report`: the findings of a search as a page without a script.
 
 use super::HtmlError;
 use super::page::{fill, policy};
@@ -15,7 +15,7 @@ use punctual_bundle::summary::VerdictWord;
 use serde::Serialize;
 
 const STYLE: &str = include_str!("assets/report.css");
-/// Trials beyond this are counted and not shown.
+/// Trials beyond this number are counted but not shown.
 const MAX_TRIALS: usize = 2_000;
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ struct Page {
     style: Value,
 }
 
-/// The page. `directory` stands in the commands that it names.
+/// The page. `directory` is inserted into the commands that it shows.
 ///
 /// # Errors
 /// A template does not fit its data.
@@ -74,7 +74,7 @@ pub fn hunt(document: &HuntDocument, directory: &str) -> Result<String, HtmlErro
     fill("hunt.html", &page, Timebase::Virtual)
 }
 
-/// What each trial showed, and the longest so far.
+/// The result of each trial, and the longest so far.
 fn drawings(document: &HuntDocument) -> Vec<Scatter> {
     let over = |title: &str, unit: &str, of: &dyn Fn(&Trial) -> Option<f64>| {
         let points = document.trials.iter().filter_map(|one| Some((one.number as f64, of(one)?)));

@@ -1,5 +1,4 @@
-//! Which interrupts came to which CPU during the run: the difference of the counts after and before
-//! it.
+//! Interrupts of each CPU during the run: the difference of the counts after and before it.
 
 use super::facts;
 use super::table::{Cell, Column, Table};
@@ -22,7 +21,7 @@ struct Difference {
     total: u64,
 }
 
-/// The counts of one document before and after: interrupts, softirqs and steal time, as far as both
+/// The differences between two readings of one system: interrupts, softirqs and steal time, if both
 /// sides are known.
 pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
     let kinds = [
@@ -53,7 +52,7 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
         if !line.description.is_empty() {
             cells[0].sub = Some(name(&line.description));
         }
-        // A count of the whole system is alone.
+        // A count for the whole system has no values by CPU.
         let of_cpu = |k: usize| {
             line.by_cpu
                 .get(k)

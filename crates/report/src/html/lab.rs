@@ -1,4 +1,4 @@
-//! `punctual lab report`: what a lab has found, as one page that opens without network.
+//! `punctual lab report`: the results of a lab as one page that opens without network.
 //!
 //! Reading order: the [`curves`] of all cells, the [`heat`] maps, the other [`tables`], and the
 //! page put together here.
@@ -25,7 +25,7 @@ use punctual_bundle::summary::{Summary, VerdictWord};
 use serde::Serialize;
 
 const SCRIPT: [&str; 1] = [include_str!("assets/lab.js")];
-/// Sentences below the verdict; the rest is counted.
+/// Sentences below the verdict; the rest are counted.
 const ITEMS: usize = 12;
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Page {
     banner: Option<Banner>,
     figure: Option<String>,
     to_do: Option<String>,
-    /// What the figures are and what they are not.
+    /// The meaning and the limits of the figures.
     limits: Vec<String>,
     heat: Vec<Table>,
     drawing: Drawing,
@@ -61,12 +61,12 @@ struct Banner {
     items: Vec<String>,
 }
 
-/// The page. `pooled` are the bundles of the cells in their order, all seeds as one (`None` where
-/// there is none), `pages` the page of each cell, as the page leads there; `directory` stands in
-/// the commands that the page names.
+/// The page. `pooled` are the bundles of the cells in order, all seeds combined (`None` for a cell
+/// without one), `pages` the links to the page of each cell; `directory` is inserted into the
+/// commands that the page shows.
 ///
 /// # Errors
-/// It does not fit however coarse the curves, or a template does not fit its data.
+/// It does not fit even with the coarsest curves, or a template does not fit its data.
 pub fn lab(
     lab: &LabDocument,
     pooled: &[Option<Bundle>],
@@ -105,7 +105,7 @@ fn render(
         EmbeddedData::of(&[], content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
             .to_text()
             .map_err(|why| HtmlError::Render(why.to_string()))?;
-    // Without a script there is no choice of the series: the first is drawn.
+    // Without a script the series cannot be chosen: the first is drawn.
     let (first, first_curves) = curves::of_first_group(content, &curves);
     let (style, script) = (style(), script(&SCRIPT));
     let page = Page {

@@ -1,4 +1,4 @@
-//! What loaded the system, and how busy that made it.
+//! The loads on the system, and the CPU load.
 
 use super::gather::Content;
 use super::table::{Cell, Column, Table};
@@ -10,7 +10,7 @@ use punctual_bundle::load::Shares;
 use punctual_core::Fact;
 use std::collections::BTreeSet;
 
-/// With more CPUs than this, only all together and the busiest are shown.
+/// With more CPUs than this, only the total and the busiest are shown.
 const MAX_CPUS: usize = 16;
 /// Rows beyond this are only counted.
 const MAX_ROWS: usize = 200;
@@ -19,7 +19,7 @@ fn phases<'a>(inputs: &'a [ReportInput<'a>]) -> impl Iterator<Item = &'a PhaseMe
     inputs.iter().flat_map(|input| input.bundle.phases.iter().map(|phase| &phase.meta))
 }
 
-/// CPU load, a row for each phase; `None` if not recorded.
+/// CPU load, one row per phase; `None` if not recorded.
 pub fn cpu_load(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Table> {
     if phases(inputs).all(|phase| phase.cpu_load == Fact::NotAsked) {
         return None;
@@ -79,7 +79,7 @@ fn shares(shares: &Shares) -> Cell {
     }
 }
 
-/// The commands that ran as loads; `None` where there were none.
+/// The commands that ran as loads; `None` if there were none.
 pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Table> {
     let columns = vec![
         Column::text("Load"),

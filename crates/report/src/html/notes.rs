@@ -1,5 +1,5 @@
-//! Results of measures besides their samples: counts against independent ones, the cost of the
-//! clock, further figures and tables.
+//! Results of measures besides their samples: counts compared with independent counts, the cost of
+//! the clock, further figures and tables.
 
 use super::ReportInput;
 use super::table::Table;
@@ -9,7 +9,7 @@ use punctual_bundle::meta::MeasureMeta;
 
 const TABLES: usize = 48;
 
-/// All tables in the order of reading; none without notes.
+/// All tables in reading order; empty without notes.
 pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let measures = measures(inputs, labels);
     let shared = [notes::validations(&measures), notes::figures(&measures)];
@@ -25,7 +25,7 @@ pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     tables
 }
 
-/// Every measure with what it is called: phase and name, and its bundle where there are several.
+/// Every measure with its title: phase and name, and its bundle if there are several.
 pub fn measures<'a>(
     inputs: &'a [ReportInput<'_>],
     labels: &[String],

@@ -1,4 +1,4 @@
-//! The samples of a series by the CPU that they ended on.
+//! The samples of a series by the CPU on which they ended.
 
 use super::curve::{Bin, Curve};
 use punctual_core::{Nanos, Sample};
@@ -14,7 +14,7 @@ pub struct OfCpu {
 }
 
 impl OfCpu {
-    /// Samples by the CPU that they ended on, ascending; nothing where that is but one. The bins
+    /// Samples by the CPU on which they ended, ascending; empty if all ended on one CPU. The bins
     /// are `resolution` ns wide.
     pub fn all(samples: &[Sample], resolution: i64) -> Vec<OfCpu> {
         let Some(first) = samples.first().map(|sample| sample.cpu) else { return Vec::new() };
@@ -28,7 +28,7 @@ impl OfCpu {
         cpus.into_iter().map(|(cpu, latencies)| OfCpu::of(cpu, latencies, resolution)).collect()
     }
 
-    /// Of these latencies, in ns.
+    /// Builds the samples of a CPU from latencies in ns.
     pub fn of(cpu: u32, mut latencies: Vec<i64>, resolution: i64) -> OfCpu {
         latencies.sort_unstable();
         let width = resolution.max(1);

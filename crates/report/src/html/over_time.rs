@@ -1,24 +1,23 @@
-//! Latency over time, as far as the page needs more than [`Timeline`]: coarser segments, and where
-//! zero is.
+//! Latency over time, beyond [`Timeline`]: coarser segments, and the position of zero.
 
 use punctual_analyze::{Bucket, Timeline};
 use punctual_bundle::{PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, Nanos};
 
-/// Where a plot over time comes from.
+/// The source of a plot over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Source {
     Samples,
     /// The one-second windows; not every sample was kept.
     Windows,
-    /// The samples that were kept, this many; the rest is in the statistics alone.
+    /// The first samples that were kept, this many; the others exist only in the statistics.
     FirstSamples(u64),
-    /// Nothing with a time was kept.
+    /// No data with a time was kept.
     #[default]
     Nothing,
 }
 
-/// The same in at most `limit` segments, by joining neighbours.
+/// The same timeline with at most `limit` segments: neighbours are merged.
 pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
     let (Some(first), Some(last)) = (line.buckets.first(), line.buckets.last()) else {
         return line.clone();
@@ -49,9 +48,9 @@ pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
     }
 }
 
-/// The instant on the series' clock at which its phase began, where `due`, an instant of the
-/// series, agrees with it. CLOCK_TAI is ahead of UTC by 37 s since 2017 where the system was told
-/// so (adjtimex(2)), else it equals UTC.
+/// The instant on the series' clock at which its phase began, if it is consistent with `due`, an
+/// instant of the series. Since 2017 CLOCK_TAI is ahead of UTC by 37 s if the system was told so
+/// (adjtimex(2)), else it equals UTC.
 pub fn phase_start(phase: &PhaseMeta, meta: &SeriesMeta, due: ClockNs) -> Option<ClockNs> {
     let utc = i64::try_from(phase.started.as_nanosecond()).ok().map(ClockNs);
     let candidates = match meta.clock {

@@ -1,5 +1,5 @@
-//! Two distributions in one drawing: the share of samples that are longer than a latency, both axes
-//! logarithmic, so that the tails are seen.
+//! Two distributions in one drawing: the share of samples above a latency, both axes logarithmic,
+//! so that the tails are visible.
 
 use super::drawing::{Area, Tick};
 use super::text::clip;
@@ -31,7 +31,7 @@ struct Line {
     legend_x: f64,
 }
 
-/// Draws both; `None` where a side has no distribution or nothing above 0.
+/// Draws both; `None` if a side has no distribution or no value above 0.
 pub(super) fn draw(names: [String; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overlaid> {
     let positive = curves.map(|curve| {
         let all = curve.iter().filter(|(_, ns)| *ns > 0);

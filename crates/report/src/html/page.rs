@@ -1,5 +1,5 @@
-//! The page itself: templates, style, script and data put together into one file that asks no
-//! network for anything.
+//! The page: templates, style, script and data combined into one file that makes no network
+//! request.
 
 use super::curve::Curve;
 use super::embedded::EmbeddedData;
@@ -26,8 +26,8 @@ const UPLOT: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
 const STYLE: &str = include_str!("assets/report.css");
-/// The report's own script, in the order in which its parts build on each other: what all pages
-/// with plots have, and then each.
+/// The report's own script, in dependency order: parts of all pages with plots, then parts of each
+/// page.
 const PLOTS: [&str; 7] = [
     include_str!("assets/base.js"),
     include_str!("assets/sortable.js"),
@@ -67,8 +67,8 @@ const TEMPLATES: [(&str, &str); 20] = [
     ("tune.html", include_str!("assets/tune.html")),
 ];
 
-/// What the templates are given. Values that are safe already are those made here, from no text but
-/// this program's own.
+/// The input of the templates. Values marked as safe are made here, only from this program's own
+/// text.
 #[derive(Serialize)]
 struct Page {
     policy: Value,
@@ -79,16 +79,16 @@ struct Page {
     details: Table,
     drawing: drawing::Drawing,
     has_corrected: bool,
-    /// The same by CPU, where there are several.
+    /// The histograms by CPU, if there are several.
     multiples: Option<by_cpu::Multiples>,
-    /// Where the time of all samples went, and whether there is a plot of it.
+    /// The causes of the time of all samples, and the number of its plots.
     account: Option<Table>,
     account_plots: usize,
     calibrations: Vec<calibration::Section>,
     /// The cycles of threads of programs.
     cycles: Vec<cycle::Section>,
     worst: Option<Table>,
-    /// Whether there are series to be shown, or nothing else.
+    /// Whether there are series to show.
     has_series: bool,
     breakdowns: Vec<breakdown::Section>,
     exacts: Vec<exact::Section>,
@@ -110,10 +110,9 @@ struct Page {
     embedded: Value,
 }
 
-/// Rows of threads at most.
 const MAX_THREAD_ROWS: usize = 120;
 
-/// How many there are of the plots of recordings.
+/// The numbers of plots of recordings.
 #[derive(Serialize)]
 struct Plots {
     pictures: usize,
@@ -121,7 +120,7 @@ struct Plots {
     values: usize,
 }
 
-/// The anatomies of the page's bundles, and their pictures.
+/// The breakdowns of the page's bundles, and their pictures.
 struct Anatomies<'a> {
     sections: Vec<breakdown::Section>,
     pictures: Vec<(&'a str, &'a super::picture::Picture)>,
@@ -160,7 +159,7 @@ fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::Section> 
         .collect()
 }
 
-/// The page in one size.
+/// The page in a given size.
 pub fn render(
     inputs: &[ReportInput<'_>],
     content: &Content<'_>,
@@ -217,8 +216,8 @@ pub fn render(
     fill("page.html", &page, content.timebase)
 }
 
-/// A page of this template: it states once what its time is (`timenote`), and every table and
-/// figure has two words of it (`timemark`).
+/// Fills a template; the page states its timebase once in full (`timenote`), and every table and
+/// figure has a short mark of it (`timemark`).
 pub fn fill(
     template: &str,
     page: &impl Serialize,
@@ -232,7 +231,7 @@ pub fn fill(
     filled.map_err(|why| HtmlError::Render(format!("{why:#}")))
 }
 
-/// All templates escape; every text that goes into them is made visible on the way, whatever it is.
+/// All templates escape; every inserted text is made visible first.
 fn templates() -> Result<Environment<'static>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -254,7 +253,7 @@ pub fn style() -> String {
     format!("{UPLOT_STYLE}\n{STYLE}")
 }
 
-/// The script of a page with plots, with what only this page has.
+/// The script of a page with plots, with the parts specific to this page.
 pub fn script(page: &[&str]) -> String {
     let own = [&PLOTS, page].concat().join("\n");
     format!(
@@ -262,8 +261,8 @@ pub fn script(page: &[&str]) -> String {
     )
 }
 
-/// What the page may do: run this one script, use this one style, and nothing else. No string
-/// becomes markup (Trusted Types), no request leaves (`default-src 'none'`).
+/// The page's content security policy: only this one script and this one style. No string becomes
+/// markup (Trusted Types), no request is sent (`default-src 'none'`).
 pub fn policy(style: &str, script: &str) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -275,7 +274,8 @@ pub fn policy(style: &str, script: &str) -> String {
     )
 }
 
-/// The result of `punctual check`, for each bundle that has it; of another shape as its facts.
+/// The result of `punctual check` for each bundle that has one; a document of unknown shape is
+/// shown as facts.
 fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
     let table = |document| match Rule::read(document) {
         Some(rules) => checks::table(rules).into(),
@@ -285,7 +285,7 @@ fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(Strin
     known.filter_map(|(input, label)| Some((label.clone(), table(input.check.as_ref()?)))).collect()
 }
 
-/// What is coarser than what was measured, in sentences.
+/// Sentences about data that is coarser than measured.
 fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<String> {
     let mut reduced = Vec::new();
     let coarser = content

@@ -1,5 +1,5 @@
 //! The percentile curve: latency over `log10(1 / (1 - p))`, where each further nine takes the same
-//! space.
+//! width.
 
 use punctual_analyze::{Distribution, percentiles};
 use punctual_core::Nanos;
@@ -7,14 +7,14 @@ use punctual_core::Nanos;
 /// Points in each decade of rarity.
 pub const PER_DECADE: usize = 16;
 
-/// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … as far as one sample in `10^(k
-/// / PER_DECADE)` exists. The maximum stands at `log10(count)`, which is seldom on this grid: the
-/// caller adds it.
+/// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … while one sample in `10^(k /
+/// PER_DECADE)` exists. The maximum lies at `log10(count)`, seldom on this grid: the caller adds
+/// it.
 pub fn points(distribution: &Distribution) -> Vec<i64> {
     along(distribution.curve())
 }
 
-/// The same of several distributions together.
+/// The same for several distributions combined.
 pub fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
     let mut steps: Vec<(Nanos, u64)> = Vec::new();
     for distribution in distributions {
@@ -34,7 +34,7 @@ pub fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
     along(steps.into_iter())
 }
 
-/// Walks once along (latency, samples up to it).
+/// Walks once along (latency, cumulative count).
 fn along(steps: impl Iterator<Item = (Nanos, u64)>) -> Vec<i64> {
     let steps: Vec<(Nanos, u64)> = steps.collect();
     let Some((_, count)) = steps.last().copied().filter(|(_, count)| *count > 0) else {

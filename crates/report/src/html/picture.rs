@@ -1,9 +1,9 @@
 //! A window of time as a picture: the tasks and interrupts of each CPU, the states of each thread,
 //! its test points, functions and values, and the interval in focus: a sample, a long call.
 //!
-//! A picture is a list of lanes with items, and knows nothing of what they mean;
-//! `assets/picture.js` draws it, zooms it and shows what is under the pointer. Whatever explains
-//! the subject is one more lane above the others.
+//! A picture is a list of lanes with items, without knowledge of their meaning; `assets/picture.js`
+//! draws and zooms it and shows details under the pointer. Explanations of the subject are a
+//! further lane above the others.
 
 mod cpus;
 mod items;
@@ -21,36 +21,36 @@ use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// What a picture is made for.
+/// The subject of a picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Focus {
     /// `latency 812 µs: timer/cpu3`.
     pub title: String,
-    /// Its thread, which stands first.
+    /// Its thread, which is drawn first.
     pub tid: Option<Tid>,
-    /// Its beginning, and what that is called: `due`.
+    /// Its beginning, with its label: `due`.
     pub from: (MonotonicNs, &'static str),
-    /// Its end, and what that is called: `woke`.
+    /// Its end, with its label: `woke`.
     pub to: (MonotonicNs, &'static str),
 }
 
-/// Around the subject as much again is shown, within these bounds.
+/// The margin around the subject is as long as the subject, within these bounds.
 const MARGIN: (Nanos, Nanos) = (Nanos(50_000), Nanos(5_000_000));
 
 impl Focus {
-    /// The bucket of time that its picture shows, if it has room for all of it.
+    /// The time window of its picture, if there is room for all of it.
     pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
         let margin = (self.to.0 - self.from.0).clamp(MARGIN.0, MARGIN.1);
         (self.from.0 + -margin, self.to.0 + margin)
     }
 }
 
-/// A picture, as the script draws it. All times are nanoseconds since its zero, the focused
-/// beginning.
+/// A picture as the script draws it. All times are nanoseconds since its zero, the beginning of the
+/// focus.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
     title: String,
-    /// The zero on CLOCK_MONOTONIC, as text: it has more digits than a script's numbers.
+    /// The zero on CLOCK_MONOTONIC, as text: it exceeds the precision of JavaScript numbers.
     zero: String,
     from: i64,
     to: i64,
@@ -59,15 +59,15 @@ pub struct Picture {
     labels: [&'static str; 2],
     lanes: Vec<Lane>,
     arrows: Vec<Arrow>,
-    /// The lane of the thread in focus, by number.
+    /// The index of the focused thread's lane.
     own: Option<usize>,
-    /// Names of items, which refer to them by number.
+    /// Names that items refer to by number.
     words: Vec<String>,
-    /// What is not shown, in sentences.
+    /// Sentences about omitted content.
     notes: Vec<String>,
 }
 
-/// A wake-up: from the waker's lane to the lane of who was woken.
+/// A wake-up: from the waker's lane to the lane of the woken thread.
 #[derive(Clone, Debug, Serialize)]
 struct Arrow {
     at: i64,
@@ -76,21 +76,21 @@ struct Arrow {
     label_text: String,
 }
 
-/// What pictures are made of.
+/// The input of pictures.
 pub struct Material<'a> {
     /// Spans of CPUs and threads in the window.
     pub lanes: &'a Lanes,
     /// Everything else in the window.
     pub marks: &'a [Mark<'a>],
     pub names: &'a Names,
-    /// The names of the series that its samples belong to, by their number.
+    /// The names of the series of its samples, by number.
     pub series: &'a [String],
-    /// Marks that found no space.
+    /// Marks that were dropped for lack of space.
     pub left_out: u64,
 }
 
 impl Picture {
-    /// Of an interval, with at most `limit` items: the shortest go first.
+    /// The picture of an interval with at most `limit` items: the shortest are dropped.
     pub fn of(focus: &Focus, material: &Material<'_>, limit: usize) -> Picture {
         let mut build = Build::new(focus, material);
         cpus::add(&mut build);
@@ -98,7 +98,7 @@ impl Picture {
         build.finish(limit)
     }
 
-    /// The number of a word of this program's own, for items that are put into it.
+    /// The number of a constant word, for items that are added to the picture.
     pub fn word(&mut self, text: &str) -> usize {
         let known = self.words.iter().position(|word| word == text);
         known.unwrap_or_else(|| {
@@ -107,7 +107,7 @@ impl Picture {
         })
     }
 
-    /// Puts a lane above the others.
+    /// Inserts a lane above the others.
     pub fn put_first(&mut self, lane: Lane, limit: usize) {
         self.lanes.insert(0, lane);
         self.arrows
@@ -117,7 +117,7 @@ impl Picture {
         *self = self.thinned(limit);
     }
 
-    /// With its bundle's label before its title, where there is one.
+    /// Prefixes the title with the bundle's label, if there is one.
     pub fn labelled(mut self, label: &str) -> Picture {
         if !label.is_empty() {
             self.title = format!("{label} · {}", self.title);
@@ -129,7 +129,7 @@ impl Picture {
         self.lanes.iter().map(Lane::len).sum()
     }
 
-    /// The same with at most `limit` items: the shortest are left out, and it says so.
+    /// The same picture with at most `limit` items: the shortest are dropped, which a note reports.
     pub fn thinned(&self, limit: usize) -> Picture {
         let mut picture = self.clone();
         if picture.items() <= limit {
@@ -147,13 +147,13 @@ impl Picture {
     }
 }
 
-/// A picture on its way.
+/// A picture under construction.
 struct Build<'a> {
     focus: &'a Focus,
     material: &'a Material<'a>,
     words: items::Words,
     lanes: Vec<Lane>,
-    /// The lane in which a CPU shows who ran, and that in which a thread shows what it did.
+    /// The lane of each CPU with its running threads, and the lane of each thread with its states.
     cpu_lanes: BTreeMap<u16, usize>,
     hues: HashMap<Tid, u8>,
     thread_lanes: BTreeMap<Tid, usize>,
@@ -179,7 +179,7 @@ impl<'a> Build<'a> {
         (at - self.focus.from.0).ns()
     }
 
-    /// The thread's colour; grey for those that ran least.
+    /// The thread's colour; grey for those with the shortest running time.
     fn hue(&self, tid: Tid) -> u8 {
         self.hues.get(&tid).copied().unwrap_or(7)
     }
@@ -247,7 +247,8 @@ impl<'a> Build<'a> {
     }
 }
 
-/// The subject's thread has the second hue, those that ran longest have the others.
+/// The subject's thread has the second hue, the threads with the longest running time have the
+/// others.
 fn hues(focus: &Focus, lanes: &Lanes) -> HashMap<Tid, u8> {
     let mut ran: HashMap<Tid, Nanos> = HashMap::new();
     for run in lanes.cpus.values().flat_map(|lane| &lane.ran) {
@@ -261,5 +262,5 @@ fn hues(focus: &Focus, lanes: &Lanes) -> HashMap<Tid, u8> {
     focus.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
 }
 
-/// Wake-ups that are drawn; all of them are events in the lanes.
+/// Wake-up arrows drawn; the lanes show all wake-ups as events.
 const MAX_ARROWS: usize = 400;

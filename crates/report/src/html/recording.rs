@@ -1,9 +1,9 @@
-//! What the page shows of a recording: what was recorded and lost, who had the CPUs, intervals
-//! between points and functions, values over time, and pictures of what happened around the worst.
+//! A recording on the page: what was recorded and lost, the CPU usage, intervals between points and
+//! functions, values over time, and pictures of the events around the worst.
 //!
-//! A recording may be larger than memory: its events are read three times, in the order of time,
-//! and never kept. First, where events are missing; second, all figures; third, what lies around
-//! the worst. Nothing here grows with the number of events.
+//! A recording may be larger than memory: its events are read three times, in time order, and never
+//! stored. The first pass finds gaps, the second computes all figures, the third collects the
+//! events around the worst. Memory use does not grow with the number of events.
 
 mod choice;
 mod density;
@@ -24,7 +24,8 @@ use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
 use punctual_core::event::{Group, Recorded, Source};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 
-/// How many of the worst of each pair and function are listed, and how many of those with details.
+/// The number of worst cases listed for each pair and function, and the number of those with
+/// details.
 const DETAIL: Detail = Detail { worst: 20, explained: 3 };
 /// Items of the finest picture.
 const MAX_ITEMS: usize = 6_000;
@@ -32,17 +33,17 @@ const MAX_ITEMS: usize = 6_000;
 /// A recording to be shown.
 #[derive(Clone, Debug)]
 pub struct RecordingSource<'a> {
-    /// What was recorded and what was lost.
+    /// The extent and the losses of the recording.
     pub recorded: &'a Recorded,
-    /// What the numbers in its events are called.
+    /// The names of the numbers in its events.
     pub names: &'a Names,
-    /// The names of the series that its samples belong to, by their number.
+    /// The names of the series of its samples, by number.
     pub series: Vec<String>,
-    /// Pairs and functions that were requested, with their limits; all others are shown too.
+    /// Requested pairs and functions with their limits; all others are shown too.
     pub requests: Vec<Request>,
 }
 
-/// What a page needs of a recording.
+/// The content of a page about a recording.
 #[derive(Clone, Debug)]
 pub struct Digest {
     recorded: Recorded,
@@ -53,8 +54,8 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Of a recording; `events` gives all its events from the beginning, each time that it is
-    /// called.
+    /// The digest of a recording; each call of `events` must yield all its events from the
+    /// beginning.
     pub fn of<E: IntoIterator<Item = Event>>(
         source: &RecordingSource<'_>,
         events: impl Fn() -> E,
@@ -110,18 +111,18 @@ impl Digest {
         all
     }
 
-    /// How many events it holds, how many it lost, and how long it is.
+    /// The number of events, the number of lost events, and the length.
     pub fn extent(&self) -> (u64, u64, Nanos) {
         (self.counts.total(), self.recorded.lost(), self.recorded.ended - self.recorded.began)
     }
 
-    /// The limits that were stated and are not met, as sentences.
+    /// Sentences about the stated limits that are exceeded.
     pub fn violated(&self) -> Vec<String> {
         tables::violated(&self.intervals)
     }
 }
 
-/// What lies in the windows `explained`, and the pictures of the subjects, in one pass.
+/// Collects the data of the windows `explained` and the pictures of the subjects, in one pass.
 fn around<E: IntoIterator<Item = Event>>(
     source: &RecordingSource<'_>,
     (foci, density): (&[Focus], &density::Density),

@@ -1,5 +1,5 @@
-//! How the histograms are drawn at first: the width of a bin and the kind of latency axis. Script
-//! and drawing use the same.
+//! The initial scale of the histograms: the width of a bin and the kind of latency axis. Script and
+//! drawing use the same.
 
 use super::curve::Curve;
 use super::gather::Content;
@@ -10,13 +10,13 @@ use serde::Serialize;
 pub struct Scale {
     /// The finest width (ns) in which all curves can be compared.
     pub finest: i64,
-    /// The width at first: a microsecond, as the plots of the field have it, unless everything
-    /// happens within a few.
+    /// The initial width: a microsecond, as usual in such plots, unless all samples lie within a
+    /// few.
     pub width: i64,
-    /// Whether the latency axis is logarithmic at first: where the worst latency would press the
+    /// Whether the latency axis is initially logarithmic: if the worst latency would compress the
     /// rest into a corner.
     pub log: bool,
-    /// Where the bulk of the samples ends: the highest p99.9, or the last percentile of shorter
+    /// The end of the bulk of the samples: the highest p99.9, or the last percentile of shorter
     /// series.
     pub bulk: i64,
     pub max: i64,
@@ -46,7 +46,7 @@ impl Scale {
     }
 }
 
-/// The smallest width that both divide, as long as it is not much coarser than they are.
+/// The smallest width that is a multiple of both, unless it is much coarser than they are.
 fn common(a: i64, b: i64) -> i64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {
@@ -56,7 +56,7 @@ fn common(a: i64, b: i64) -> i64 {
     if multiple <= a.max(b).saturating_mul(10) { multiple } else { a.max(b) }
 }
 
-/// The smallest of 1, 2, 5, 10, 20, … times `width` that is not below `floor`.
+/// The smallest of 1, 2, 5, 10, 20, … times `width` that is at least `floor`.
 fn at_least(width: i64, floor: i64) -> i64 {
     let steps = (0..18).flat_map(|decade| [1, 2, 5].map(|step| step * 10i64.pow(decade)));
     steps.map(|step| width.saturating_mul(step)).find(|w| *w >= floor).unwrap_or(width)

@@ -1,4 +1,4 @@
-//! Rows of a measure's table as dots, one column over another: drawn without a script.
+//! Rows of a measure's table as dots, one column over another, drawn without a script.
 
 use super::ReportInput;
 use super::drawing::{Area, Axis, Tick};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What is drawn: the table, the column across, the column upwards.
+/// The drawings: the table, the horizontal column, the vertical column.
 const DRAWN: [(&str, &str, &str); 3] =
     [("lists", "size", "pages"), ("lists", "pages", "touch"), ("lists", "list", "touch")];
 const DRAWINGS: usize = 24;
@@ -19,7 +19,7 @@ const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const PLOT: Area = Area { left: 62.0, right: WIDTH - 20.0, top: 22.0, bottom: HEIGHT - 34.0 };
 
-/// What the template draws.
+/// The input of the template.
 #[derive(Serialize)]
 pub struct Scatter {
     title: String,
@@ -30,13 +30,13 @@ pub struct Scatter {
     y_ticks: Vec<Tick>,
     x_title: String,
     y_title: String,
-    /// A stroke without length for each dot.
+    /// A stroke of zero length for each dot.
     dots: String,
-    /// A line of steps; empty: none.
+    /// A step line; empty: none.
     steps: String,
-    /// Lines from bottom to top, where something changed; empty: none.
+    /// Vertical lines at changes; empty: none.
     changes: String,
-    /// What it shows, for those who cannot see it.
+    /// A text alternative for screen readers.
     description: String,
 }
 
@@ -77,21 +77,21 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
 
 pub(super) struct Side {
     pub(super) title: String,
-    /// `ns`, `count`, `bytes`, or how it is written behind a number.
+    /// `ns`, `count`, `bytes`, or a unit as it is written behind a number.
     pub(super) unit: String,
 }
 
-/// What is drawn over points.
+/// A line drawn over points.
 #[derive(Clone, Copy)]
 pub(super) enum Line<'a> {
     None,
-    /// The largest of them so far: they are in their order across.
+    /// The running maximum: the points are in horizontal order.
     Largest,
-    /// Levels, each from one place across to another, at its height; `None` is not known.
+    /// Levels, each with its horizontal range and height; `None` is unknown.
     Levels(&'a [([f64; 2], Option<f64>)]),
 }
 
-/// Where points are in a drawing.
+/// The coordinate system of a drawing.
 struct Frame {
     across: Axis,
     upwards: Axis,
@@ -112,7 +112,7 @@ impl Frame {
         PLOT.bottom - self.upwards.share(value) * (PLOT.bottom - PLOT.top)
     }
 
-    /// A stroke without length for each; those at one place are one.
+    /// A stroke of zero length for each point; points at one place are merged.
     fn dots(&self, points: &[(f64, f64)]) -> String {
         let tenths = |at: f64| (at * 10.0).round() as i64;
         let places = points.iter().map(|(x, y)| (tenths(self.x(*x)), tenths(self.y(*y))));
@@ -124,7 +124,7 @@ impl Frame {
         dots
     }
 
-    /// The largest of these so far, which are in their order across.
+    /// The running maximum of points in horizontal order.
     fn largest(&self, points: &[(f64, f64)]) -> String {
         let (mut steps, mut largest) = (String::new(), f64::NEG_INFINITY);
         for (x, y) in points {
@@ -141,7 +141,7 @@ impl Frame {
         steps
     }
 
-    /// A piece of a line for each level.
+    /// A line segment for each level.
     fn levels(&self, levels: &[([f64; 2], Option<f64>)]) -> String {
         let piece = |([from, to], height): &([f64; 2], Option<f64>)| {
             let y = self.y((*height)?);
@@ -150,14 +150,14 @@ impl Frame {
         levels.iter().filter_map(piece).collect()
     }
 
-    /// A line where each level but the first begins.
+    /// A vertical line at the beginning of each level but the first.
     fn changes(&self, levels: &[([f64; 2], Option<f64>)]) -> String {
         let begins = levels.iter().skip(1).map(|([from, _], _)| self.x(*from));
         begins.map(|x| format!("M{x:.1} {}V{}", PLOT.top, PLOT.bottom)).collect()
     }
 }
 
-/// Points as dots; none where there are fewer than two.
+/// Points as dots; `None` if there are fewer than two.
 pub(super) fn of_points(
     title: String,
     x: &Side,
@@ -176,7 +176,7 @@ pub(super) fn of_points(
     };
     let ticks = |axis: &Axis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
         let tick = |value: f64| Tick { at: at(value), label: label(value, unit) };
-        // Half a run is none.
+        // Counts of runs have no fractional ticks.
         let is_whole = |value: &f64| unit != "count" || value.fract() == 0.0;
         axis.ticks().into_iter().filter(is_whole).map(tick).collect()
     };
@@ -237,7 +237,7 @@ mod tests {
         };
         let rows = vec![row(0.0, 0.0), row(5e5, 50.0), row(1e6, 100.0), row(1e6, 100.0)];
         let drawn = draw("a", &table(rows), "size", "pages").unwrap();
-        // The end of an axis is 2 % beyond the largest value; two rows are at one place.
+        // The end of an axis is 2 % beyond the largest value; two rows share one place.
         assert_eq!(drawn.dots, "M62.0 226.0h0M227.7 126.0h0M393.4 26.0h0");
         assert_eq!(drawn.title, "pages over size, of a");
         assert!(drawn.description.starts_with("4 dots: pages up to 102"), "{}", drawn.description);
@@ -250,7 +250,7 @@ mod tests {
         let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
         let drawn =
             of_points(String::new(), &side("x"), &side("y"), &points, Line::Largest).unwrap();
-        // One step up, at the third point, and on to the end of the plot; an axis ends 2 % beyond
+        // One step up at the third point, continued to the end of the plot; an axis ends 2 % beyond
         // the largest value.
         assert_eq!(drawn.steps, "M144.8 126.0H310.5V26.0H400.0");
         assert_eq!(drawn.dots.matches("h0").count(), 4);

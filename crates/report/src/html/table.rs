@@ -1,5 +1,4 @@
-//! Tables as the page draws them: every one has a caption, row headers, and cells that know by what
-//! they are sorted.
+//! Tables as the page draws them: each has a caption, row headers, and cells with sort keys.
 
 use super::text::{name, sentence};
 use crate::format::{count, micros_f64, percent, span};
@@ -9,7 +8,7 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
-    /// What it shows, for eyes and screen readers.
+    /// Its subject, for display and screen readers.
     pub caption: String,
     pub columns: Vec<Column>,
     /// The rows; the first cell of each is its header.
@@ -21,9 +20,9 @@ pub struct Table {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Column {
     pub title: String,
-    /// What it means, where the heading is short.
+    /// An explanation, if the heading is short.
     pub meaning: Option<String>,
-    /// Whether it holds figures (set flush right).
+    /// Whether it holds figures (right-aligned).
     pub numeric: bool,
 }
 
@@ -33,36 +32,36 @@ pub struct Cell {
     pub sub: Option<String>,
     /// Labels with a meaning of their own.
     pub badges: Vec<Badge>,
-    /// Whether it is something typed: a command, a path.
+    /// Whether it is to be typed: a command, a path.
     pub code: bool,
-    /// What it is sorted by, where the text does not do.
+    /// The sort key, if the text is not suitable.
     pub sort: Option<f64>,
-    /// The exact figure, shown when pointed at.
+    /// The exact figure, shown on hover.
     pub exact: Option<String>,
-    /// `missing` for what is unknown.
+    /// `missing` for unknown values.
     pub class: &'static str,
-    /// The number of a colour in pictures that stands before it.
+    /// The colour number in pictures, shown as a swatch before the text.
     pub swatch: Option<u8>,
     /// A share, 0 to 1, drawn as a bar.
     pub bar: Option<f64>,
-    /// Shares that add up to 1 at most, each with the class of its colour, drawn as one bar.
+    /// Shares that add up to 1 at most, drawn as one bar, each with its colour class.
     pub parts: Vec<(&'static str, f64)>,
-    /// The place in the page that its text leads to.
+    /// The anchor in the page that its text links to.
     pub leads_to: Option<String>,
-    /// The file beside the page that its text leads to.
+    /// The file beside the page that its text links to.
     pub file: Option<String>,
-    /// Its own name as such a place.
+    /// Its own anchor.
     pub place: Option<String>,
-    /// The series in the plots that the row is about: a button leads there.
+    /// The series in the plots that the row describes: a button leads there.
     pub show: Option<Show>,
 }
 
 /// A place in the plot over time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Show {
-    /// The series, by its number in the page's data.
+    /// The series, by its index in the page's data.
     pub series: usize,
-    /// The sample, by its number among the worst of the series.
+    /// The sample, by its index among the worst of the series.
     pub sample: usize,
 }
 
@@ -163,7 +162,7 @@ impl From<tables::Cell> for Cell {
 fn drawn(table: &tables::Table, column: &tables::Column, cell: &tables::Cell) -> Cell {
     let mut made = words(&cell.value, cell.tone);
     let second = cell.beside.as_ref().map(|value| words(value, Tone::Plain).text);
-    // The second view stands below the first where one can see that it differs.
+    // The second view is shown below the first if the two differ.
     if let Some(second) = second.filter(|text| *text != made.text) {
         made.sub = Some(format!("{} {second}", table.beside));
     }
@@ -221,7 +220,7 @@ pub fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// The start of a sentence or of a heading: `min` is `Min`, but `p99` stays.
+/// Capitalises a heading or sentence: `min` becomes `Min`, but `p99` is unchanged.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {

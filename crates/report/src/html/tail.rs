@@ -13,7 +13,7 @@ use punctual_bundle::tail::{SeriesTail, Tails};
 use serde::Serialize;
 
 const STYLE: &str = include_str!("assets/report.css");
-/// Series beyond this are counted and not shown.
+/// Series beyond this number are counted but not shown.
 const MAX_SERIES: usize = 500;
 
 #[derive(Serialize)]

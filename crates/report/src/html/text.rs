@@ -1,14 +1,13 @@
-//! How things are written in the report, beyond what [`crate::format`] writes for terminal and page
-//! alike.
+//! Formatting of the report beyond [`crate::format`], which terminal and page share.
 
 use crate::format::plain;
 
-/// Names of tasks, series and files are cut at this many characters: the page has a bound.
+/// Names of tasks, series and files are cut at this many characters: the page has a size limit.
 pub const NAME_LENGTH: usize = 120;
 const SENTENCE_LENGTH: usize = 400;
 
-/// A text of several lines in which nothing hides: control characters and those that reorder or
-/// hide what is read are written out ([`plain`]); line ends of other systems mean line ends.
+/// A multi-line text without hidden content: control characters and those that reorder or hide text
+/// are written out ([`plain`]); foreign line breaks become line breaks.
 pub fn visible(text: &str) -> String {
     let lines: Vec<String> = text
         .split('\n')
@@ -22,7 +21,7 @@ pub fn sentence(text: &str) -> String {
     clip(&plain(&clip(text, SENTENCE_LENGTH)), SENTENCE_LENGTH)
 }
 
-/// At most `limit` characters, with an ellipsis where some are missing.
+/// At most `limit` characters, with an ellipsis if some are missing.
 pub fn clip(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -15,10 +15,10 @@ use punctual_bundle::baseline::{TrendDocument, TrendFigure, TrendHistory};
 use serde::Serialize;
 
 const STYLE: &str = include_str!("assets/report.css");
-/// Drawings of a history; those of figures that changed come first.
+/// Drawings of a history; figures that changed come first.
 const DRAWINGS: usize = 24;
 const HISTORIES: usize = 100;
-/// Records that are named of those that were left out.
+/// Omitted records that are named.
 const NAMED: usize = 20;
 
 #[derive(Serialize)]
@@ -32,12 +32,11 @@ struct Page {
     style: Value,
 }
 
-/// One history.
 #[derive(Serialize)]
 struct History {
     title: String,
     extent: String,
-    /// The answer about the newest run: each sentence with the class of its banner.
+    /// The verdict on the newest run: each sentence with the class of its banner.
     verdict: Vec<(&'static str, String)>,
     scatters: Vec<Scatter>,
     not_drawn: usize,
@@ -98,7 +97,7 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// A figure over the runs, with its levels; none where fewer than two runs have it.
+/// A figure over the runs, with its levels; `None` if fewer than two runs have it.
 fn drawing(figure: &TrendFigure) -> Option<Scatter> {
     // The first run is number 1, and a level ends half-way between two runs.
     let numbered = figure.values.iter().enumerate().map(|(run, value)| (run as f64 + 1.0, value));

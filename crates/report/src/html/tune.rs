@@ -1,4 +1,4 @@
-//! `punctual tune report`: what a tuning found, as a page without a script: a forest plot of the
+//! `punctual tune report`: the results of a tuning as a page without a script: a forest plot of the
 //! effects, on a logarithmic axis.
 
 use super::HtmlError;
@@ -46,7 +46,7 @@ struct Tick {
     /// From the left, in percent.
     at: f64,
     label: String,
-    /// Whether it is that of no effect.
+    /// Whether it marks the factor 1: no effect.
     is_one: bool,
 }
 
@@ -57,11 +57,11 @@ struct Row {
     class: &'static str,
     answer: &'static str,
     words: String,
-    /// Where the interval begins and ends, and the estimate, in percent.
+    /// The ends of the interval, and the estimate, in percent.
     place: Option<[f64; 3]>,
 }
 
-/// The page. `directory` stands in the commands that it names.
+/// The page. `directory` is inserted into the commands that it shows.
 ///
 /// # Errors
 /// A template does not fit its data.
@@ -124,10 +124,10 @@ fn class(answer: Answer) -> &'static str {
     }
 }
 
-/// Where a factor stands, in percent of the width.
+/// The position of a factor, in percent of the width.
 fn at(factor: f64, reach: f64) -> f64 {
     let part = (factor.ln() / reach.ln()).clamp(-1.0, 1.0);
-    // Room for the mark at either end.
+    // Leave room for the mark at either end.
     50.0 + 47.0 * part
 }
 
@@ -135,7 +135,7 @@ fn ticks(reach: f64) -> Vec<Tick> {
     let all = [0.01, 0.03, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 5.0, 10.0, 30.0, 100.0];
     let inside = all.into_iter().filter(|factor: &f64| {
         let size = factor.max(1.0 / *factor);
-        // Of a wide axis the inner marks would lie on each other.
+        // On a wide axis the inner marks would overlap.
         size <= reach && (reach < 3.0 || size == 1.0 || size >= 2.0)
     });
     let tick = |factor: f64| Tick {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 /// Kinds of findings beyond this are only counted.
 const MAX_KINDS: usize = 60;
-/// At most this many kinds are sorted; punctual itself has some hundred.
+/// At most this many kinds are collected; punctual itself has about a hundred.
 const MAX_SEEN: usize = 1_000;
 /// Different sentences of one kind beyond this are only counted.
 const MAX_SENTENCES: usize = 12;
@@ -29,12 +29,12 @@ pub struct Warning {
     id: String,
     /// `bad`, `warning`, `advice`, `note`.
     severity: String,
-    /// What is the case, and where.
+    /// The findings and their places.
     sentences: Vec<Sentence>,
     more: usize,
-    /// What to do about it; several where they differ.
+    /// The remedies; several if they differ.
     remedies: Vec<String>,
-    /// In which bundles, where there are several and not all have it.
+    /// The bundles that have it, if there are several and not all have it.
     bundles: Option<String>,
     #[serde(skip)]
     weight: Severity,
@@ -44,7 +44,7 @@ pub struct Warning {
     places: Vec<usize>,
 }
 
-/// One sentence, and where it holds.
+/// A sentence with the places where it holds.
 #[derive(Serialize)]
 struct Sentence {
     text: String,
@@ -60,17 +60,17 @@ struct Place {
     evidence: Option<String>,
 }
 
-/// All warnings, and how many kinds are not shown.
+/// All warnings, and the number of kinds that are not shown.
 #[derive(Serialize)]
 pub struct Warnings {
-    /// What must be known before the figures are believed.
+    /// Warnings that must be read before the figures are trusted.
     pub grave: Vec<Warning>,
-    /// What is good to know.
+    /// Further information.
     pub light: Vec<Warning>,
     pub more: usize,
 }
 
-/// The findings of all bundles, together.
+/// The findings of all bundles combined.
 pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
     let (mut all, mut strange): (Vec<Warning>, usize) = (Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
@@ -101,8 +101,8 @@ pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
     Warnings { grave, light, more }
 }
 
-/// The findings of a bundle; what the summary does not have is taken from the bundle itself, so
-/// that none is lost.
+/// The findings of a bundle; those that the summary lacks are taken from the bundle itself, so that
+/// none is lost.
 fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
     let known: HashSet<(&str, &str)> =
         input.summary.findings.iter().map(|f| (f.id.as_str(), f.subject.as_str())).collect();
@@ -135,14 +135,14 @@ fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
     all
 }
 
-/// A sentence begins with a capital letter, wherever it was born.
+/// Capitalises a sentence.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     clip(&first.chain(letters).collect::<String>(), MAX_LENGTH)
 }
 
-/// Adds a finding to those of its kind; false where there are too many kinds for one more.
+/// Adds a finding to those of its kind; returns false if there are too many kinds already.
 fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
     let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
     let warning = match known {
@@ -167,7 +167,7 @@ fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
     if warning.places.last() != Some(&place) {
         warning.places.push(place);
     }
-    // A remedy can be a command: it stays as it is.
+    // A remedy can be a command: it stays unchanged.
     let remedy = finding.remedy.as_deref().map(|text| clip(text, MAX_LENGTH));
     warning.remedies.extend(
         remedy.filter(|text| {

@@ -1,4 +1,4 @@
-//! The worst samples of all series, with the instants that lead to what else happened then.
+//! The worst samples of all series, with links to what else happened at those instants.
 
 use super::gather::{Content, Line};
 use super::table::{Cell, Column, Show, Table};
@@ -7,7 +7,7 @@ use crate::format::micros;
 use punctual_bundle::meta::is_latency;
 use punctual_core::Sample;
 
-/// The worst `rows` of all series; `shown` of each series are marked in the plot over time.
+/// The worst `rows` samples of all series; `shown` of each series are marked in the plot over time.
 pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> {
     let of_line = |(k, line): (usize, &'_ Line<'_>)| {
         line.worst()

@@ -1,4 +1,4 @@
-//! From each kind of event to its marks.
+//! Conversion of each kind of event to marks.
 
 use super::Detail::{Address, Number, Span, Text};
 use super::open::Open;
@@ -299,7 +299,7 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     }
 }
 
-/// What a thread does in the kernel.
+/// Describes the work of a thread in the kernel.
 fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, at, tid) = (marks.names, event.at, event.tid);
     match event.what {
@@ -420,7 +420,7 @@ fn futex(op: Futex) -> &'static str {
     }
 }
 
-/// Idle tasks are no threads: what happens in them happened on the CPU.
+/// Idle tasks are no threads: their events belong to the CPU.
 fn in_thread(event: &Event) -> Lane {
     if event.tid == Tid::IDLE && event.cpu != Event::NO_CPU {
         Lane::OnCpu(event.cpu)

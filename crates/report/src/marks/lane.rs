@@ -4,7 +4,7 @@ use super::label;
 use punctual_core::event::PointId;
 use punctual_core::{Names, Tid};
 
-/// Where a mark is drawn. Within one lane spans nest or follow each other, and never overlap.
+/// The place of a mark. Spans in one lane nest or follow each other, and never overlap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
     /// Device interrupts of a CPU.
@@ -18,7 +18,7 @@ pub enum Lane {
     Idle(u16),
     /// The frequency of a CPU: values.
     Frequency(u16),
-    /// Whatever else happened on a CPU: instants.
+    /// Other events on a CPU: instants.
     OnCpu(u16),
     /// Begin/end pairs and instants of one test point in one thread.
     Points(Tid, PointId),
@@ -41,9 +41,9 @@ pub enum Lane {
     Reclaim(Tid),
     /// Workqueue items run by a thread.
     Work(Tid),
-    /// Whatever else happened in a thread: instants.
+    /// Other events in a thread: instants.
     InThread(Tid),
-    /// Requests to a block device, several at a time.
+    /// Requests to a block device, several at once.
     Requests(u32, u8),
     /// Journal commits of a block device.
     Journal(u32),
@@ -51,7 +51,7 @@ pub enum Lane {
     Mmc,
 }
 
-/// Up to this many spans at a time have lanes of their own; further ones share the last lane.
+/// The number of lanes for concurrent spans; further spans share the last lane.
 pub const SLOTS: u8 = 16;
 
 impl Lane {
@@ -87,7 +87,7 @@ impl Lane {
         }
     }
 
-    /// What it is called, beside the CPU, thread or device that it belongs to.
+    /// Its title, besides the CPU, thread or device that it belongs to.
     pub fn title(self, names: &Names) -> String {
         match self {
             Lane::Interrupts(cpu) => format!("CPU {cpu} interrupts"),

@@ -1,4 +1,4 @@
-//! Spans that have begun: how they end, and the notes on spans without a proper end.
+//! Spans that have begun: how they end, and the notes on spans without a regular end.
 
 use super::{Detail, Details, Lane, Mark, Marks, SLOTS, Shape};
 use punctual_core::MonotonicNs;
@@ -29,19 +29,19 @@ impl<'a> Open<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// Begins inside whatever is open in this lane.
+    /// Begins a span nested in the open spans of this lane.
     pub(super) fn begin_inside(&mut self, lane: Lane, open: Open<'a>) {
         self.open.entry(lane).or_default().push(open);
     }
 
-    /// Begins in a lane where one thing is done at a time: what is open there ended unseen.
+    /// Begins a span in a lane without nesting: an open span there ended unseen.
     pub(super) fn begin(&mut self, lane: Lane, open: Open<'a>, out: &mut Vec<Mark<'a>>) {
         let spans = self.open.entry(lane).or_default();
         out.extend(spans.drain(..).rev().map(|old| old.cut(lane, open.since)));
         spans.push(open);
     }
 
-    /// Ends what was begun last in this lane.
+    /// Ends the innermost span of this lane.
     pub(super) fn end(
         &mut self,
         lane: Lane,
@@ -60,7 +60,7 @@ impl<'a> Marks<'a> {
         });
     }
 
-    /// Events are missing from `since` on: what is open in the lanes that `concerned` names may
+    /// Handles lost events from `since` on: open spans in the lanes selected by `concerned` may
     /// have ended there.
     pub(super) fn cut(
         &mut self,
@@ -73,7 +73,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// The first lane of several in which nothing ends after `from`.
+    /// The first of several lanes in which nothing ends after `from`.
     pub(super) fn slot(
         &mut self,
         lane: impl Fn(u8) -> Lane,
@@ -94,8 +94,8 @@ impl<'a> Marks<'a> {
         self.requests.insert((device, sector), open);
     }
 
-    /// The requests' lanes are chosen when they end: only then it is known how long they were in
-    /// the way.
+    /// Ends a request. Its lane is chosen now: only at its end it is known how long it occupied
+    /// one.
     pub(super) fn request_ends(
         &mut self,
         (device, sector): (u32, u64),

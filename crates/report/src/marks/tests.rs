@@ -1,4 +1,4 @@
-//! Marks of spans that do not end as they should.
+//! Marks of spans without a regular end.
 
 use super::*;
 use punctual_core::event::PointKind;

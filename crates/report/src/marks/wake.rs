@@ -1,16 +1,16 @@
-//! How a thread came to run: which timer expired, who woke it, when it got its CPU.
+//! How a thread came to run: which timer expired, who woke it, when it got a CPU.
 
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
 
-/// The steps from a timer's expiry to a running thread, as far as they were recorded.
+/// The steps from a timer's expiry to a running thread, if they were recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wake {
-    /// The handler of the timer that woke it began: when, on which CPU.
+    /// Start of the handler of the timer that woke it: when, on which CPU.
     pub expired: Option<(MonotonicNs, u16)>,
     /// It was woken: when, on which CPU, and which thread ran there.
     pub woken: Option<(MonotonicNs, u16, Tid)>,
-    /// It got its CPU: when, and which.
+    /// It got a CPU: when, and which.
     pub ran: Option<(MonotonicNs, u16)>,
 }
 
@@ -36,7 +36,7 @@ impl Wakes {
                 self.latest.insert(task, Wake { expired, woken, ran: None });
             }
             EventKind::Switch { next, .. } if next != Tid::IDLE => {
-                // The first time after the wake-up counts: later ones are the end of preemptions.
+                // The first run after the wake-up counts: later ones end preemptions.
                 let ran = &mut self.latest.entry(next).or_default().ran;
                 ran.get_or_insert((event.at, event.cpu));
             }
@@ -48,7 +48,7 @@ impl Wakes {
         }
     }
 
-    /// How the thread came to run, unless that was before `due`: then it never slept.
+    /// How the thread came to run; `None` if that was before `due`: then it never slept.
     pub fn of(&self, tid: Tid, due: MonotonicNs) -> Option<Wake> {
         let wake = self.latest.get(&tid)?;
         let last = wake.ran.map(|(at, _)| at).or(wake.woken.map(|(at, ..)| at))?;

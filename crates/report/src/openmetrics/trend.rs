@@ -1,4 +1,4 @@
-//! The histories of a directory: the newest run, and whether it is worse than those before it.
+//! The histories of a directory: the newest run, and whether it is worse than earlier runs.
 
 use super::{Exposition, Label};
 use punctual_bundle::baseline::{TrendDocument, TrendFigure, TrendHistory};
@@ -6,8 +6,8 @@ use punctual_core::Nanos;
 
 type Labelled<V> = Vec<(Vec<Label<'static>>, V)>;
 
-/// What all histories show, with the labels `experiment`, `machine` and `kernel`; `figure` too
-/// where it is of one. What is not known is absent.
+/// The metrics of all histories, with the labels `experiment`, `machine` and `kernel`; `figure` too
+/// for those of one figure. Unknown values are absent.
 pub fn trend(document: &TrendDocument) -> String {
     let mut text = Exposition::default();
     let all = &document.histories;
@@ -45,7 +45,7 @@ fn of_figure(history: &TrendHistory, figure: &TrendFigure) -> Vec<Label<'static>
     labels(history).into_iter().chain([("figure", figure.name.clone())]).collect()
 }
 
-/// Each figure of the histories whose newest run is judged: 1 where it is worse.
+/// Each figure of the histories whose newest run is judged: 1 if it is worse.
 fn worse(all: &[TrendHistory]) -> Labelled<u64> {
     let judged = all.iter().filter(|one| one.held.missing == 0 && one.held.not_held.is_none());
     let each = judged.flat_map(|history| {

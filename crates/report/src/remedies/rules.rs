@@ -1,4 +1,4 @@
-//! The rules of `punctual check` that concern a cause, with what they found.
+//! The rules of `punctual check` that concern a cause, with their results.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,16 +27,16 @@ fn applies() -> bool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Matching {
     pub id: &'static str,
-    /// Its message; `None` where it was not checked, or is unknown. Untrusted: to be escaped.
+    /// Its message; `None` if it was not checked, or is unknown. Untrusted: must be escaped.
     pub message: Option<String>,
-    /// The fix, as a command or boot parameter; only where something is wrong. Untrusted: to be
+    /// The fix, as a command or boot parameter; only if something is wrong. Untrusted: must be
     /// escaped.
     pub fix: Option<String>,
     pub is_well: bool,
 }
 
 impl Rules {
-    /// Of that document; empty where it has another shape.
+    /// The rules of that document; empty if its shape is unknown.
     pub fn of(document: Option<&Value>) -> Rules {
         let rules =
             document.and_then(|document| document.get("rules")).map(Vec::<Rule>::deserialize);
@@ -44,19 +44,18 @@ impl Rules {
         Rules(rules.into_iter().map(|rule| (rule.id.clone(), rule)).collect())
     }
 
-    /// Whether a rule is met, or has nothing to judge here; `None` where it was not checked, or
-    /// could not be.
+    /// Whether a rule is met or does not apply; `None` if it was not or could not be checked.
     pub fn is_met(&self, id: &str) -> Option<bool> {
         let rule = self.0.get(id).filter(|rule| rule.verdict != "unknown");
         rule.map(|rule| rule.verdict == "ok")
     }
 
-    /// Whether a rule judged something and is met.
+    /// Whether a rule applies and is met.
     pub fn is_in_force(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|rule| rule.applies && rule.verdict == "ok")
     }
 
-    /// Of these rules those that have a fix (two at most), else the most specific one.
+    /// The given rules that have a fix (two at most), else the most specific one.
     pub fn matching(&self, rules: &[&'static str]) -> Vec<Matching> {
         let all: Vec<Matching> = rules.iter().map(|id| self.one(id)).collect();
         let wrong: Vec<Matching> =

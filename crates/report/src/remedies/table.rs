@@ -1,10 +1,10 @@
-//! The remedies that need more evidence than the kind of a cause.
+//! The remedies that need more evidence than the kind of cause.
 
 use super::About;
 use punctual_analyze::explain::{Budget, Cause, Mode};
 use punctual_core::CauseKind;
 
-/// A remedy for a cause, where the evidence bears it.
+/// A remedy for a cause, if the evidence supports it.
 pub struct Remedy {
     pub id: &'static str,
     pub cause: CauseKind,
@@ -13,7 +13,7 @@ pub struct Remedy {
     pub applies: fn(&About<'_>) -> bool,
     /// `{who}` is the task, holder or system call.
     pub text: &'static str,
-    /// The rules of `punctual check` whose fix it is, the most specific first.
+    /// The rules of `punctual check` whose fix is this remedy, the most specific first.
     pub rules: &'static [&'static str],
 }
 
@@ -27,7 +27,7 @@ const INHERIT: &str = "Use a mutex with priority inheritance (PTHREAD_PRIO_INHER
                        runs with the priority of the waiting thread. Hold the lock for a shorter \
                        time.";
 
-/// All of them. Of those about one cause the first that applies is given.
+/// All remedies. The first one of a cause that applies is given.
 pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "timer-late-in-user-mode",

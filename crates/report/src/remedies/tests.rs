@@ -1,4 +1,4 @@
-//! Each remedy appears where its evidence is there, and not where it is not.
+//! Each remedy appears if its evidence is present, and not otherwise.
 
 use super::*;
 use crate::remedies::table::Remedy;
@@ -7,7 +7,7 @@ use punctual_core::event::{Group, Source};
 use punctual_core::{MonotonicNs, Nanos, Severity, Tid};
 use serde_json::json;
 
-/// The facts of a case; nothing more than the kind, to begin with.
+/// The facts of a case; initially only the kind.
 #[derive(Clone)]
 struct Known {
     blame: Blame,
@@ -97,7 +97,7 @@ fn recorded(known: &Known) -> Option<Recorded> {
     Some(recorded)
 }
 
-/// The row that is chosen, and all that is given.
+/// The chosen row, and all remedies given.
 fn judged(known: &Known) -> (Option<&'static Remedy>, Vec<String>) {
     let rule = |(id, verdict): &(&str, &str)| {
         let applies = *verdict != "n/a";
@@ -160,7 +160,7 @@ const GUEST_HALTS: &[(&str, &str)] = &[("hypervisor", "warning"), ("idle-states"
 const SHALLOW: &[(&str, &str)] = &[("hypervisor", "ok"), ("idle-states", "ok")];
 const BPF: &str = "BPF (BTF tracepoints)";
 
-/// A remedy, where it must appear, and where it must not although the cause is the same.
+/// A remedy, a case in which it must appear, and a case with the same cause in which it must not.
 fn cases() -> Vec<(&'static str, Known, Known)> {
     use CauseKind as K;
     vec![
@@ -298,7 +298,7 @@ fn without_evidence_a_cause_has_its_general_remedy_and_an_unknown_one_none() {
             one => assert_eq!(given, [one.advice()]),
         }
     }
-    // Recorded whole by punctual itself, with the kernel's types: nothing is to be recorded.
+    // Completely recorded by punctual itself, with kernel types: no recording is advised.
     assert!(judged(&cause(Cause::Unknown).recorder(BPF, 0)).1.is_empty());
 }
 
@@ -345,7 +345,7 @@ it must not.
 |---|---|---|---|
 ";
 
-/// Remedies that belong to findings, where those are described.
+/// Findings have their remedies in their own documents.
 const ELSEWHERE: &str = "
 A finding has its remedy where it is found: [rules of `check`](check.md), [the practice of
 programs](attach.md), [entries of a CPU](attach-cpus.md), [the validity of a run](validity.md).

@@ -1,5 +1,5 @@
-//! The result of a comparison of a series: significant differences, those that are not, and how
-//! much data would make them so.
+//! The result of a comparison of a series: differences that are significant, those that are not,
+//! and how much data would be needed for significance.
 
 use super::{listed, p_is, probability, range, spoken};
 use crate::format::{count, micros_f64, plain};
@@ -28,7 +28,7 @@ pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<Stri
 
 /// The tests of the distributions, in one line.
 pub fn of_distributions(one: &SeriesComparison) -> Option<String> {
-    // Where figures differ, the distributions do: a test that does not see it says nothing.
+    // If figures differ, the distributions do: a test that does not detect it adds nothing.
     let differs = |verdict| matches!(verdict, Difference::Lower | Difference::Higher);
     let is_known = one.metrics.iter().any(|metric| differs(metric.verdict));
     let sentences: Vec<String> = one
@@ -68,7 +68,7 @@ fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
         Difference::Higher => "higher",
         _ => return None,
     };
-    // The end nearer to nothing, and the other, which the data may not bound.
+    // The end nearer to zero, and the other, which may be unbounded.
     let (near, far) =
         if way == "lower" { (metric.high, metric.low) } else { (metric.low, metric.high) };
     let by = match (near, far) {
@@ -81,7 +81,7 @@ fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
     Some(format!("{b}'s {} is {by} {way}{share}.", spelled(&metric.metric)))
 }
 
-/// By itself a difference, not among all tests.
+/// A difference that is significant by itself, but not among all tests.
 fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
     let seems = |metric: &&MetricComparison| {
         let (low, high) =
@@ -145,7 +145,7 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
             spelled(&m.metric)
         ))
     };
-    // The figure that needs the least data, first.
+    // First the figure that needs the least data.
     let mut soon: Vec<&MetricComparison> =
         open.iter().copied().filter(|m| m.more_data.is_some()).collect();
     soon.sort_by(|x, y| {
@@ -174,7 +174,7 @@ fn unsupported(series: &SeriesComparison) -> Option<String> {
     (!sentence.is_empty()).then(|| format!("Not tested: {}.", sentence.join("; ")))
 }
 
-/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs;
+/// The reason for the verdict on a difference requirement: `the regression is at least 12.0 µs;
 /// allowed are 10.0 µs`.
 pub fn of_gate(gate: &GateResult) -> String {
     let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);

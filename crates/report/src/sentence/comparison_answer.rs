@@ -1,5 +1,5 @@
-//! What a comparison shows, before its tables: the verdict, the difference of most weight, what to
-//! do.
+//! The answer of a comparison, before its tables: the verdict, the most important difference, what
+//! to do.
 
 use super::comparison::{of_gate, spelled};
 use super::range;
@@ -10,7 +10,7 @@ use punctual_bundle::comparison::{
 };
 use punctual_bundle::summary::VerdictWord;
 
-/// A figure of a series, on a side.
+/// A figure of a series on a side.
 type Figure<'c> = (&'c SeriesComparison, &'c MetricComparison);
 
 /// The answer of a comparison.
@@ -39,7 +39,7 @@ fn label(comparison: &Comparison, side: usize) -> String {
     comparison.sides.get(side).map_or_else(|| "?".to_owned(), |side| plain(&side.label))
 }
 
-/// The gravest requirement, with its place and reason.
+/// The requirement with the gravest verdict, with its place and reason.
 fn of_gates(comparison: &Comparison, word: VerdictWord) -> String {
     let of_word: Vec<&GateResult> =
         comparison.gates.iter().filter(|gate| gate.verdict == word).collect();
@@ -66,7 +66,7 @@ fn of_gates(comparison: &Comparison, word: VerdictWord) -> String {
     )
 }
 
-/// For each other side, how many figures are lower and how many higher.
+/// For each other side, the numbers of lower and of higher figures.
 fn of_differences(comparison: &Comparison, significant: &[Figure<'_>]) -> String {
     let compared = |side: usize| {
         figures(comparison)
@@ -94,7 +94,7 @@ fn of_differences(comparison: &Comparison, significant: &[Figure<'_>]) -> String
     all.join("; ")
 }
 
-/// What is known of both sides and cannot be tested: the maxima.
+/// The maxima of both sides: known, but not testable.
 fn side_by_side(comparison: &Comparison, side: usize, [first, other]: [&str; 2]) -> String {
     let maxima = figures(comparison).filter(|(one, m)| one.side == side && m.metric == "max");
     let (mut a, mut b): (Vec<f64>, Vec<f64>) =
@@ -117,7 +117,7 @@ fn median(all: &mut [f64]) -> f64 {
     }
 }
 
-/// The significant difference of the largest factor, else the largest factor seen.
+/// The significant difference with the largest factor, else the largest factor seen.
 fn strongest(comparison: &Comparison, significant: &[Figure<'_>]) -> Option<String> {
     let known: Vec<Figure<'_>> =
         figures(comparison).filter(|(_, m)| m.verdict != Difference::Unsupported).collect();
@@ -127,7 +127,7 @@ fn strongest(comparison: &Comparison, significant: &[Figure<'_>]) -> Option<Stri
     Some(of_figure(comparison, one, metric))
 }
 
-/// The one whose factor is farthest from 1.
+/// The figure whose factor is farthest from 1.
 fn largest<'c>(all: &[Figure<'c>]) -> Option<Figure<'c>> {
     let weight = |(_, metric): &Figure<'_>| metric.ratio.map_or(0.0, |ratio| ratio.at.ln().abs());
     all.iter().copied().max_by(|one, other| weight(one).total_cmp(&weight(other)))
@@ -170,13 +170,13 @@ fn times(ratio: &Ratio) -> String {
     format!("{} (95 % interval {} to {})", factor(ratio.at), end(ratio.low), end(ratio.high))
 }
 
-/// How many times as long, in two digits or more: `×0.0017`, `×0.2`, `×1`, `×37.4`.
+/// A ratio with two digits or more: `×0.0017`, `×0.2`, `×1`, `×37.4`.
 pub fn factor(ratio: f64) -> String {
     let decimals = match ratio {
         r if r >= 100.0 => 0,
         r if r >= 10.0 => 1,
         r if r >= 0.1 => 2,
-        // Of one that is next to nothing, that it is.
+        // Limits the number of decimals of a ratio near zero.
         r => (1.0 - r.max(1e-9).log10().floor()) as usize,
     };
     let text = format!("{ratio:.decimals$}");
@@ -186,7 +186,7 @@ pub fn factor(ratio: f64) -> String {
     }
 }
 
-/// What would make the comparison say more.
+/// Ways to make the comparison more conclusive.
 fn to_do(comparison: &Comparison) -> Vec<String> {
     let has = |id: &str| comparison.findings.iter().any(|found| found.id == id);
     let single = comparison.series.iter().any(|one| one.basis != Basis::Runs);

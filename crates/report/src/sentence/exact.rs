@@ -1,4 +1,4 @@
-//! The parts of a sample's way, and sections that are not preemptible, in words.
+//! The parts of a sample's path, and non-preemptible sections, in words.
 
 use crate::format::{self, count, counted, micros};
 use punctual_bundle::answer::{Delay, Delays};
@@ -7,7 +7,7 @@ use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_core::Nanos;
 use std::cmp::Reverse;
 
-/// What a part is called (`kind` of [`punctual_bundle::exact::ExactPart`]).
+/// The title of a part (`kind` of [`punctual_bundle::exact::ExactPart`]).
 pub fn title(kind: &str) -> &'static str {
     match kind {
         "timer" => "timer not expired",
@@ -20,13 +20,13 @@ pub fn title(kind: &str) -> &'static str {
     }
 }
 
-/// What most of a sample's time went to: the part of its way with most instructions, and the
-/// function with most of them. `None` where nothing of it was seen.
+/// The main cause of a sample: the part of its path with most instructions, and the function with
+/// most of them. `None` if nothing of it was traced.
 pub fn most(sample: &ExactSample) -> Option<Delay> {
     Some(delay(sample, sample.longest_part()?))
 }
 
-/// What a sample's time went to: the parts of its way, the longest first.
+/// The causes of a sample: the parts of its path, the longest first.
 pub fn delays(sample: &ExactSample) -> Delays {
     let mut parts: Vec<&ExactPart> = sample.parts.iter().collect();
     parts.sort_by_key(|part| Reverse(part.instructions));
@@ -50,7 +50,7 @@ fn delay(sample: &ExactSample, part: &ExactPart) -> Delay {
     }
 }
 
-/// The source lines of a sample with most instructions; empty where they are not known.
+/// The source lines of a sample with most instructions; empty if unknown.
 pub fn lines(sample: &ExactSample, most: usize) -> String {
     let lines: Vec<String> = sample
         .lines
@@ -64,7 +64,7 @@ pub fn lines(sample: &ExactSample, most: usize) -> String {
     lines.join(", ")
 }
 
-/// With what a run is compared.
+/// The run that another is compared with.
 pub fn against(difference: &ExactDifference) -> String {
     format!(
         "difference to {} (kernel {}, digest {})",
@@ -74,7 +74,7 @@ pub fn against(difference: &ExactDifference) -> String {
     )
 }
 
-/// The samples of two runs that are compared.
+/// The compared samples of two runs.
 pub fn pair(pair: &ExactPair) -> String {
     match pair.of.as_str() {
         "ordinary" => "an ordinary sample of each".to_owned(),
@@ -83,7 +83,7 @@ pub fn pair(pair: &ExactPair) -> String {
     }
 }
 
-/// How many functions are new, gone, longer, shorter and the same.
+/// The numbers of functions that are new, gone, longer, shorter and unchanged.
 pub fn without_change(pair: &ExactPair) -> String {
     let (mut new, mut gone, mut more, mut fewer) = (0, 0, 0, 0);
     for one in &pair.functions {
@@ -104,7 +104,7 @@ pub fn without_change(pair: &ExactPair) -> String {
     )
 }
 
-/// What raised `preempt_count` (`context` of [`DisabledSection`]).
+/// The context that raised `preempt_count` (`context` of [`DisabledSection`]).
 pub fn raised_by(context: &str) -> &'static str {
     match context {
         "preemption-disabled" => "preempt_disable, lock",
@@ -116,7 +116,7 @@ pub fn raised_by(context: &str) -> &'static str {
     }
 }
 
-/// What ran while sections were looked for.
+/// The workload during the search for sections.
 pub fn looked_in(document: &SectionsDocument) -> String {
     let what = match &document.run {
         SectionsRun::Command { command, .. } => {
@@ -134,7 +134,7 @@ pub fn looked_in(document: &SectionsDocument) -> String {
     )
 }
 
-/// What the preemption model means for sections.
+/// The meaning of the preemption model for sections.
 pub fn model(preemption: Option<&str>) -> String {
     let Some(model) = preemption else {
         return "The preemption model in force is not known.".to_owned();
@@ -153,7 +153,7 @@ pub fn model(preemption: Option<&str>) -> String {
     format!("The preemption model in force is {}{rest}.", format::plain(model))
 }
 
-/// A section with the calls that led there.
+/// A section with the calls that led to it.
 pub fn longest(section: &DisabledSection, insn_ns: u32, stack: &str) -> String {
     let ns = section.longest.saturating_mul(insn_ns.into());
     let functions: Vec<String> = section

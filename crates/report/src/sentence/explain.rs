@@ -1,4 +1,4 @@
-//! An explained sample in sentences: its latency, its CPU, and its causes in the order of time.
+//! An explained sample in sentences: its latency, its CPU, and its causes in time order.
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
@@ -10,19 +10,19 @@ use punctual_analyze::threads::Interrupt;
 use punctual_bundle::answer::Delay;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
-/// At most this many causes are listed one by one; the rest is summed up.
+/// At most this many causes are listed individually; the rest are summed up.
 const LISTED: usize = 6;
-/// Names of tasks are cut at this many columns: the kernel's own are far shorter.
+/// Task names are cut at this many columns: the kernel's own are far shorter.
 const NAME: usize = 60;
-/// Of a kernel stack this many functions are named, innermost first.
+/// At most this many functions of a kernel stack are named, innermost first.
 const FRAMES: usize = 5;
 
-/// Everything of a sample that took time for one reason.
+/// All parts of a sample with the same reason.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reason<'e> {
     /// The first of its parts.
     pub part: &'e Part,
-    /// How many parts there are.
+    /// The number of parts.
     pub parts: u64,
     pub time: Nanos,
 }
@@ -45,7 +45,7 @@ pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
     reasons
 }
 
-/// Whether the words of a cause name the CPU: others are one reason on all of them.
+/// Whether the words of a cause name the CPU: other causes are one reason across all CPUs.
 fn names_cpu(cause: Cause) -> bool {
     matches!(
         cause,
@@ -57,7 +57,7 @@ fn names_cpu(cause: Cause) -> bool {
     )
 }
 
-/// What most of a sample's time went to.
+/// The main cause of a sample.
 pub fn most(explanation: &Explanation, names: &Names) -> Option<Delay> {
     let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time)?;
     let who = who(most.part.cause, most.part.prio, names);
@@ -69,7 +69,7 @@ pub fn most(explanation: &Explanation, names: &Names) -> Option<Delay> {
     })
 }
 
-/// A share of a latency; 0 of nothing.
+/// A share of a latency; 0 for a latency of 0.
 pub fn share(time: Nanos, latency: Nanos) -> f64 {
     if latency <= Nanos::ZERO { 0.0 } else { time.ns() as f64 / latency.ns() as f64 }
 }
@@ -114,14 +114,13 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
     text.join(" ")
 }
 
-/// The groups of events that may show what is not explained; `None` where all of them were
-/// recorded.
+/// The groups of events that could explain the rest; `None` if all of them were recorded.
 pub fn not_recorded(explanation: &Explanation) -> Option<String> {
     let groups: Vec<&str> = explanation.not_recorded.iter().map(|group| group.word()).collect();
     (!groups.is_empty()).then(|| format!("Unrecorded events may show why: {}.", groups.join(", ")))
 }
 
-/// What lowers the confidence; `None` where nothing does.
+/// The reasons for reduced confidence; `None` if there are none.
 pub fn warnings(explanation: &Explanation) -> Option<String> {
     let confidence = explanation.confidence();
     if confidence == Confidence::High {
@@ -131,7 +130,7 @@ pub fn warnings(explanation: &Explanation) -> Option<String> {
     Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
 }
 
-/// The chain of wake-ups, a line for each step with the event that proves it; none where neither a
+/// The chain of wake-ups, a line for each step with the event that proves it; empty if neither a
 /// task nor a network packet woke the thread.
 pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> Vec<String> {
     let shown = |step: &&WakeUp| matches!(step.by, Waker::Task(_)) || step.packet.is_some();
@@ -161,7 +160,7 @@ pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> V
     explanation.wakeups.iter().filter_map(line).collect()
 }
 
-/// The way of the packet, with the time of each step.
+/// The path of the packet, with the time of each step.
 fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
     let packet = step.packet?;
     let mut steps: Vec<String> = Vec::new();
@@ -218,8 +217,8 @@ pub fn title(cause: Cause) -> &'static str {
     cause.kind().words()
 }
 
-/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where
-/// the cause says it all. Escaped for output.
+/// The culprit and its place: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty if the cause is
+/// sufficient. Escaped for output.
 pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
     match cause {
         Cause::Inversion { holder, by } => {
@@ -237,12 +236,12 @@ pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
     }
 }
 
-/// By whom, over many samples: the name alone.
+/// The name of a culprit over many samples.
 pub fn blamed(culprit: &Culprit) -> String {
     culprit.who.as_deref().map(plain).unwrap_or_default()
 }
 
-/// ` in clone()`, ` in user mode`, or nothing.
+/// ` in clone()`, ` in user mode`, or empty.
 fn place(mode: Mode, names: &Names) -> String {
     match mode {
         Mode::Syscall(number) => format!(" in {}()", plain(&names.syscall(number))),
@@ -258,8 +257,8 @@ pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
     if tid == Tid::IDLE {
         return name;
     }
-    // The policy that is stored was read once; the event's priority is that of its instant, and
-    // wins where they differ.
+    // The stored policy was read once; the event's priority belongs to its instant, and takes
+    // precedence if they differ.
     let known = names.tasks.get(&tid).and_then(|task| task.scheduling.as_deref());
     let known = known.filter(|known| prio.is_none_or(|prio| agrees(known, prio))).map(plain);
     match known.or_else(|| prio.map(scheduling)) {
@@ -268,7 +267,7 @@ pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
     }
 }
 
-/// Whether a policy in words can have the kernel's `prio`.
+/// Whether a textual policy is consistent with the kernel's `prio`.
 fn agrees(scheduling: &str, prio: i16) -> bool {
     let is = |policies: &[&str]| policies.iter().any(|policy| scheduling.starts_with(policy));
     let last = || scheduling.split_whitespace().next_back().and_then(|word| word.parse().ok());
@@ -283,7 +282,7 @@ fn agrees(scheduling: &str, prio: i16) -> bool {
     }
 }
 
-/// The priority of a task when an event happened, by the last event up to it that states it.
+/// The priority of a task at an event, from the last event up to it that states it.
 fn prio_at(events: &[Event], place: usize, tid: Tid) -> Option<i16> {
     events.get(..=place)?.iter().rev().find_map(|event| match event.what {
         EventKind::Switch { next, next_prio, .. } if next == tid => Some(next_prio),
@@ -329,7 +328,7 @@ impl Describer<'_> {
         }
     }
 
-    /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to stand after "for".
+    /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to be placed after "for".
     fn describe(&self, reason: &Reason<'_>) -> String {
         let times = if reason.parts > 1 {
             format!(" ({} times)", format::count(reason.parts))
@@ -432,7 +431,7 @@ impl Describer<'_> {
         }
     }
 
-    /// What shows that one CPU was taken: timers of two CPUs among the evidence, else the steal
+    /// The proof that one CPU was stolen: timers of two CPUs among the evidence, else the steal
     /// clock.
     fn proof_of_steal(&self, part: &Part) -> &'static str {
         let expiries = part.evidence.iter().filter_map(|place| self.events.get(*place));
@@ -468,7 +467,7 @@ impl Describer<'_> {
         let known = known.map_or(String::new(), |event| {
             let before = micros(self.explanation.interval.due - event.at);
             let likely = match event.what {
-                // Such sections do not disable interrupts inside.
+                // Such sections do not disable interrupts.
                 EventKind::Context { context, .. }
                     if context.softirqs_off || context.preempt_depth > 0 =>
                 {
@@ -487,7 +486,7 @@ impl Describer<'_> {
         part.evidence.iter().filter_map(|place| self.events.get(*place))
     }
 
-    /// `, in igb_set_rx_mode+0x4f8/0x5a0`, as the evidence names it.
+    /// `, in igb_set_rx_mode+0x4f8/0x5a0`, as in the evidence.
     fn site(&self, part: &Part) -> String {
         let site = self.evidence(part).find_map(|event| match event.what {
             EventKind::Context { site, .. } => self.names.symbols.get(&site),
@@ -496,7 +495,7 @@ impl Describer<'_> {
         site.map_or(String::new(), |site| format!(", in {}", plain(site)))
     }
 
-    /// `, until tlb_flush`, where an event inside of the switch bounds it.
+    /// `, until tlb_flush`, if an event inside of the switch bounds it.
     fn inside(&self, part: &Part) -> String {
         let last = self.evidence(part).filter(|event| event.at >= part.to).last();
         match last.map(|event| event.what) {
@@ -546,7 +545,7 @@ impl Describer<'_> {
         }
     }
 
-    /// Who held a lock, with the priority that it had by the last of the evidence.
+    /// The holder of a lock, with its priority at the last event of the evidence.
     fn holder(&self, part: &Part, holder: Tid) -> String {
         let last = part.evidence.iter().max();
         let prio = last.and_then(|place| prio_at(self.events, *place, holder));
@@ -567,7 +566,7 @@ impl Describer<'_> {
         }
     }
 
-    /// `; meanwhile that task ran for 3.20 µs and …`: what takes a twentieth of the wait at least.
+    /// `; meanwhile that task ran for 3.20 µs and …`: causes of at least a twentieth of the wait.
     fn meanwhile(&self, part: &Part) -> String {
         let mut sums: Vec<(&Part, Nanos)> = Vec::new();
         for other in &part.meanwhile {
@@ -599,7 +598,7 @@ impl Describer<'_> {
         }
     }
 
-    /// What another thread did: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
+    /// The state of another thread: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
     fn briefly(&self, part: &Part, time: Nanos) -> String {
         let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
         match part.cause {
@@ -620,7 +619,7 @@ impl Describer<'_> {
         }
     }
 
-    /// `: a write of 4 KiB`, where the request's beginning or end is among the evidence.
+    /// `: a write of 4 KiB`, if the request's beginning or end is among the evidence.
     fn request(&self, part: &Part) -> String {
         let evidence = || part.evidence.iter().filter_map(|place| self.events.get(*place));
         let issued = evidence().find_map(|event| match event.what {
@@ -657,7 +656,7 @@ impl Describer<'_> {
         format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
     }
 
-    /// What the kernel did on behalf of who ran: what lies below the interrupt that took the stack.
+    /// The kernel's work for the running task: the stack below the interrupt that sampled it.
     fn stack(&self, reason: &Reason<'_>) -> Option<String> {
         let same = self.explanation.parts.iter().filter(|part| part.cause == reason.part.cause);
         let frames = self.names.stack(same.filter_map(|part| part.stack).next()?);

@@ -1,4 +1,4 @@
-//! What a search found, in sentences.
+//! The findings of a search, in sentences.
 
 use crate::format::{self, count, counted};
 use punctual_bundle::hunt::{
@@ -7,7 +7,7 @@ use punctual_bundle::hunt::{
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
-/// What no search can show.
+/// The limits of any search.
 pub const NO_BOUND: &str = "This search proves no bound: other loads, parameters and start times \
                             may show longer sections. Virtual time has one CPU, no caches and no \
                             hardware. Sections below 2,000 instructions are not listed.";
@@ -33,8 +33,8 @@ pub fn extent(document: &HuntDocument) -> String {
     )
 }
 
-/// The longest cause, or the worst sample where there is none: `3,386,843 instructions (27,095
-/// virtual µs) with interrupts disabled, __free_one_page: stress-ng --fork 1`.
+/// The longest cause, or the worst sample without causes: `3,386,843 instructions (27,095 virtual
+/// µs) with interrupts disabled, __free_one_page: stress-ng --fork 1`.
 pub fn figure(document: &HuntDocument) -> Option<String> {
     let longest = document.causes.iter().chain(&document.worst).max_by_key(|one| one.longest)?;
     let function = match longest.function.is_empty() {
@@ -52,7 +52,7 @@ pub fn figure(document: &HuntDocument) -> Option<String> {
     ))
 }
 
-/// How many causes have the smallest input that shows them; `None` where there is no cause.
+/// The number of causes with a minimal input; `None` if there is no cause.
 pub fn minimised(document: &HuntDocument) -> Option<String> {
     let all: Vec<&HuntCause> = document.causes.iter().chain(&document.worst).collect();
     if all.is_empty() {
@@ -84,7 +84,7 @@ pub fn kind(kind: &str) -> &'static str {
     }
 }
 
-/// What a kernel is, compared with another.
+/// The state of a cause compared with another kernel.
 pub fn changed(change: Changed) -> &'static str {
     match change {
         Changed::New => "new",
@@ -95,7 +95,8 @@ pub fn changed(change: Changed) -> &'static str {
     }
 }
 
-/// The least that shows a cause: `stress-ng --mremap 1, measured for 250 ms: already minimal`.
+/// The minimal input that shows a cause: `stress-ng --mremap 1, measured for 250 ms: already
+/// minimal`.
 pub fn least(cause: &HuntCause) -> String {
     let least = &cause.least;
     let how = match least.minimal {
@@ -117,7 +118,7 @@ pub fn least(cause: &HuntCause) -> String {
     )
 }
 
-/// What a kernel did instead of being only late: `panic in 3 trials: …`.
+/// A failure of a kernel beyond latency: `panic in 3 trials: …`.
 pub fn failure(failure: &HuntFailure) -> String {
     format!(
         "{} in {}: {}; in trial {}, the one with the fewest loads: {}",
@@ -154,7 +155,7 @@ pub fn required(required: &Required) -> String {
     }
 }
 
-/// How two kernels were compared.
+/// The comparison of two kernels.
 pub fn against(against: &Against) -> String {
     let failed = match against.failed {
         0 => String::new(),

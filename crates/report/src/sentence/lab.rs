@@ -1,4 +1,4 @@
-//! The words of a lab, the same on a terminal and in its report.
+//! Sentences about a lab, the same on a terminal and in its report.
 
 use crate::format::{counted, micros, plain};
 use punctual_analyze::lab::Contrast;
@@ -53,7 +53,7 @@ pub fn interval(contrast: &Contrast) -> String {
     })
 }
 
-/// What follows of an effect.
+/// The conclusion from an effect.
 pub fn describe_significance(contrast: &Contrast) -> &'static str {
     match contrast.is_significant() {
         Some(true) if contrast.ratio < 1.0 => "lower",
@@ -63,7 +63,7 @@ pub fn describe_significance(contrast: &Contrast) -> &'static str {
     }
 }
 
-/// What became of a requirement in a cell.
+/// The verdict on a requirement in a cell.
 pub fn requirement(
     cell: &CellDocument,
     series: &CellSeries,
@@ -79,7 +79,7 @@ pub fn requirement(
     format!("{stated} {word}: {}", describe_figure(cell, series, requirement))
 }
 
-/// Of what a requirement is, and what was measured: `main/timer of 6.1, measured 27,159 µs`.
+/// The subject of a requirement and the measured value: `main/timer of 6.1, measured 27,159 µs`.
 fn describe_figure(
     cell: &CellDocument,
     series: &CellSeries,
@@ -100,19 +100,19 @@ fn describe_figure(
     format!("{} of {}{figure}{reason}", plain(&name), plain(&cell.name))
 }
 
-/// The cell and seed with the largest latency of all.
+/// The cell and seed with the largest latency.
 pub fn worst(lab: &LabDocument) -> Option<(&CellDocument, &SeedDocument, i64)> {
     let all = lab.cells.iter().flat_map(|cell| cell.seeds.iter().map(move |seed| (cell, seed)));
     let max = |seed: &SeedDocument| seed.series.iter().filter_map(|series| series.max).max();
     all.filter_map(|(cell, seed)| Some((cell, seed, max(seed)?))).max_by_key(|(_, _, max)| *max)
 }
 
-/// The calls around what delayed a sample, from the outermost; empty where they are not known.
+/// The call stack of the main cause of a sample, from the outermost; empty if unknown.
 pub fn calls(worst: &WorstSample) -> String {
     worst.calls.iter().map(|call| plain(call)).collect::<Vec<_>>().join(" › ")
 }
 
-/// The verdict of all cells in a sentence, with the cell that decided it.
+/// The verdict of all cells in a sentence, with the deciding cell.
 pub fn verdict(lab: &LabDocument) -> Option<String> {
     let word = lab.verdict?;
     let judged = lab.cells.iter().filter(|cell| cell.verdict.is_some()).count();
@@ -142,7 +142,7 @@ pub fn verdict(lab: &LabDocument) -> Option<String> {
     ))
 }
 
-/// The worst sample of all cells with what delayed it: `27,159 virtual µs in 6.1 (main/timer/cpu0):
+/// The worst sample of all cells with its main cause: `27,159 virtual µs in 6.1 (main/timer/cpu0):
 /// 99 % interrupts disabled, __free_one_page`.
 pub fn figure(lab: &LabDocument) -> Option<String> {
     let all = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
@@ -161,13 +161,13 @@ pub fn figure(lab: &LabDocument) -> Option<String> {
     ))
 }
 
-/// The command that runs a cell and seed again.
+/// The command that repeats a cell and seed.
 pub fn replay(directory: &str, cell: &CellDocument, seed: Option<u64>) -> String {
     let seed = seed.map_or(String::new(), |seed| format!(" --seed {seed}"));
     format!("punctual lab replay {} {}{seed}", plain(directory), plain(&cell.name))
 }
 
-/// How the worst of all is looked into.
+/// The command that examines the worst sample.
 pub fn to_do(lab: &LabDocument, directory: &str) -> Option<String> {
     let (cell, seed, _) = worst(lab)?;
     let what = match cell.timebase() {

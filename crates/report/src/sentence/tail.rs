@@ -1,4 +1,4 @@
-//! The result of a tail analysis, in sentences: first without a model, then with one or why there
+//! The result of a tail analysis, in sentences: first without a model, then with one, or why there
 //! is none.
 
 use super::spoken;
@@ -67,10 +67,10 @@ fn quantiles(seen: &Seen, max: &str) -> Option<String> {
     }
 }
 
-/// This many causes are named.
+/// The number of causes named.
 const CAUSES: usize = 6;
 
-/// Which causes make up the tail, as far as that is known.
+/// The causes of the tail, if known.
 pub fn of_causes(tail: &SeriesTail) -> Vec<String> {
     tail.causes.iter().map(by_cause).collect()
 }

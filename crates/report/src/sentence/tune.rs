@@ -1,4 +1,4 @@
-//! What a tuning found, in sentences.
+//! The results of a tuning, in sentences.
 
 use crate::format::{self, counted, duration, micros_f64, plain};
 use punctual_bundle::summary::VerdictWord;
@@ -11,7 +11,7 @@ pub fn ratio(of: &Ratio) -> String {
     format!("×{:.2} (95 %: {low:.2} to {high:.2})", of.ratio)
 }
 
-/// The sentence to send to a colleague: what to set, and what it is worth.
+/// The summary for a colleague: the settings, and their effect.
 pub fn answer(document: &TuningDocument) -> String {
     let metric = plain(&document.metric);
     let micros = |ns: Option<f64>| ns.map_or("not known".to_owned(), micros_f64);
@@ -38,7 +38,7 @@ pub fn answer(document: &TuningDocument) -> String {
     }
 }
 
-/// What the set costs, where that was asked.
+/// The cost of the set, if requested.
 pub fn cost(document: &TuningDocument) -> Option<String> {
     let cost = document.set.as_ref()?.cost.as_ref()?;
     let command = plain(&cost.command);
@@ -102,7 +102,7 @@ pub fn meaning(document: &TuningDocument) -> String {
     )
 }
 
-/// Why it ended, where that was not its end.
+/// Why it ended early, if it did.
 pub fn ended(document: &TuningDocument, directory: &str) -> Option<String> {
     Some(match document.ended {
         TuningEnd::Complete => return None,
@@ -119,7 +119,7 @@ pub fn ended(document: &TuningDocument, directory: &str) -> Option<String> {
     })
 }
 
-/// What became of the requirement.
+/// The verdict on the requirement.
 pub fn required(required: &TunedRequirement) -> String {
     let of = |[held, all]: [u64; 2]| format!("{held} of {}", counted(all, "block"));
     let with_set = match required.recommended {
@@ -135,12 +135,12 @@ pub fn required(required: &TunedRequirement) -> String {
     format!("{}: {word}: {untouched} untouched{with_set}", plain(&required.requirement))
 }
 
-/// How long it would take to know.
+/// The time needed for an answer.
 pub fn more_time(time: Option<Nanos>) -> String {
     time.map_or_else(|| "not known".to_owned(), |time| format!("{} more", duration(time)))
 }
 
-/// Names that are left out for the same reason, together; in the order of the first.
+/// Omitted names grouped by reason, in the order of the first.
 pub fn by_reason<'a>(
     all: impl Iterator<Item = (&'a String, &'a String)>,
 ) -> Vec<(String, &'a String)> {

@@ -1,5 +1,5 @@
-//! Which part of the time dominates in which band of percentiles, of every sample and not only of
-//! the worst.
+//! The dominant part of the time in each band of percentiles, over every sample and not only the
+//! worst.
 
 use super::{Cell, Column, Table, Tone};
 use crate::format::{count, percent, span};
@@ -7,12 +7,12 @@ use punctual_bundle::summary::{AccountBand, AccountSummary};
 use punctual_core::{Fact, MainPart};
 
 const NAME: usize = 28;
-/// Parts beside the dominant one that are named in a row.
+/// Parts besides the dominant one that a row names.
 const NAMED: usize = 2;
 /// Smaller shares are not shown.
 const WORTH: f64 = 0.02;
 
-/// A row for each band of each series; `None` where no accounting was requested.
+/// One row per band and series; `None` if no accounting was requested.
 pub fn table<'a>(
     series: impl Iterator<Item = (String, &'a Fact<AccountSummary>)>,
 ) -> Option<Table> {
@@ -90,7 +90,6 @@ fn row(name: &str, band: &AccountBand) -> Vec<Cell> {
     ]
 }
 
-/// An end of a band of percentiles.
 fn band_end(percentile: f64) -> String {
     match percentile {
         0.0 => "min".to_owned(),

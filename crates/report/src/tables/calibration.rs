@@ -1,4 +1,5 @@
-//! What recording does to what is measured: shifts of percentiles, and run times of BPF programs.
+//! The effect of recording on the measurement: shifts of percentiles, and run times of BPF
+//! programs.
 
 use super::{Cell, Column, Table, Tone, Value};
 use crate::format::{count, percent, span};
@@ -7,7 +8,7 @@ use punctual_core::{Fact, Nanos};
 
 const NAMED: usize = 3;
 
-/// A row for each percentile; `None` where it was not measured.
+/// One row per percentile; `None` if it was not measured.
 pub fn table(calibration: &Fact<Calibration>) -> Option<Table> {
     let calibration = calibration.known()?;
     let title = "cost of recording: latency of a timer thread, without and with it";
@@ -17,7 +18,7 @@ pub fn table(calibration: &Fact<Calibration>) -> Option<Table> {
     Some(table)
 }
 
-/// Why it was not measured, in a sentence; `None` where it was, or nothing was recorded.
+/// Why it was not measured, in a sentence; `None` if it was, or nothing was recorded.
 pub fn left_out(calibration: &Fact<Calibration>) -> Option<String> {
     match calibration {
         Fact::Unavailable(why) => Some(format!("cost of recording: not measured: {why}")),
@@ -72,7 +73,7 @@ fn how(of: &Calibration) -> String {
     )
 }
 
-/// What the BPF programs took of the CPUs.
+/// The CPU time of the BPF programs.
 fn programs(times: &Fact<ProgramTimes>) -> String {
     let times = match times {
         Fact::Known(times) => times,

@@ -1,43 +1,43 @@
-//! The cells of a table: what is known, not how it is written.
+//! The cells of a table: values, not their formatting.
 
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Severity;
 
-/// What a cell holds.
+/// The value of a cell.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Value {
     #[default]
     Nothing,
-    /// A name, maybe from outside: a page bounds it, and an empty one is shown as such.
+    /// A name, possibly foreign: a page limits it, and marks an empty one.
     Name(String),
-    /// A sentence, or words of our own.
+    /// A sentence, or constant words.
     Text(String),
     Command(String),
     /// A time in ns, in the unit of the whole table.
     Time(f64),
-    /// The same where not the whole table has that unit.
+    /// A time in ns with the same unit, in a table with other units.
     Latency(f64),
-    /// Where a time lies, in ns; `None` is infinity.
+    /// An interval of a time, in ns; `None` is infinity.
     Interval(Option<f64>, Option<f64>),
-    /// A length of time in ns, in the unit that suits it.
+    /// A duration in ns, in a suitable unit.
     Span(i64),
     Count(u64),
-    /// Of 1.
+    /// A share of 1.
     Share(f64),
-    /// A figure in words of its own.
+    /// A figure with its own text.
     Figure(f64, String),
     /// A sign that needs no colour, and the word.
     Verdict(&'static str, String),
-    /// There is none, and why in a few words.
+    /// There is no value; a short reason.
     Absent(String),
-    /// There is one, and it is not known.
+    /// There is a value, but it is unknown.
     Unknown,
 }
 
-/// What a text means: colours in a terminal, classes on a page.
+/// The meaning of a text: colours in a terminal, classes on a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Tone {
-    /// What to look at first.
+    /// To be noticed first.
     Strong,
     Faint,
     Good,
@@ -45,7 +45,7 @@ pub enum Tone {
     Bad,
     #[default]
     Plain,
-    /// On a ground of this colour, 0 to 7: bands of a bar.
+    /// On a background of this colour, 0 to 7: bands of a bar.
     Band(u8),
 }
 
@@ -86,8 +86,8 @@ pub struct Cell {
     pub tone: Tone,
     /// The same figure in a second view, which the table names.
     pub beside: Option<Value>,
-    /// On a page: a second, smaller line; the exact figure, shown when pointed at; labels; a share
-    /// as a bar; shares of one bar, each with the class of its colour.
+    /// On a page: a second, smaller line; the exact figure, shown on hover; labels; a share as a
+    /// bar; shares of one bar, each with its colour class.
     pub sub: Option<String>,
     pub exact: Option<String>,
     pub labels: Vec<(String, Tone)>,
@@ -109,7 +109,7 @@ impl From<VerdictWord> for Cell {
 }
 
 impl Cell {
-    /// Whether anything stands in it.
+    /// Whether it has content.
     pub fn says(&self) -> bool {
         let is_empty = match &self.value {
             Value::Nothing => true,
@@ -132,14 +132,14 @@ impl Cell {
     pub fn time(ns: i64) -> Cell {
         Value::Time(ns as f64).into()
     }
-    /// A time; where there is none, why.
+    /// A time; without one, the reason.
     pub fn time_or(ns: Option<f64>, why: &str) -> Cell {
         ns.map_or_else(|| Cell::absent(why), |ns| Value::Time(ns).into())
     }
     pub fn count(n: u64) -> Cell {
         Value::Count(n).into()
     }
-    /// A count that should be 0; `None`: not known.
+    /// A count that should be 0; `None`: unknown.
     pub fn losses(n: Option<u64>) -> Cell {
         match n {
             Some(n) if n > 0 => Cell::count(n).tone(Tone::Uncertain),

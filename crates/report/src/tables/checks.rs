@@ -1,4 +1,4 @@
-//! The results of `punctual check`, live or of the beginning of a run: rules with their verdicts.
+//! The results of `punctual check`, live or from the beginning of a run: rules with their verdicts.
 
 use super::{Cell, Column, Table, Tone};
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use serde_json::Value;
 /// Rules beyond this are only counted.
 const MOST: usize = 300;
 
-/// One rule and what became of it, as far as it is shown.
+/// A rule with its result, as far as it is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rule {
-    /// What it belongs to: `kernel`, `scheduling`, …; rows of one group stand together.
+    /// Its group: `kernel`, `scheduling`, …; rows of one group are adjacent.
     #[serde(default)]
     pub group: String,
     pub id: String,
@@ -31,16 +31,16 @@ fn yes() -> bool {
     true
 }
 
-/// What became of a rule, the worst first.
+/// The result of a rule, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verdict {
     Bad,
     Warning,
     Advice,
-    /// It could not be found out.
+    /// It could not be determined.
     Unknown,
     Good,
-    /// It does not concern this system.
+    /// It does not apply to this system.
     NotApplicable,
 }
 
@@ -66,14 +66,14 @@ impl Verdict {
         }
     }
 
-    /// Whether there is something to do, or to find out.
+    /// Whether it needs action or investigation.
     pub fn is_open(self) -> bool {
         !matches!(self, Verdict::Good | Verdict::NotApplicable)
     }
 }
 
 impl Rule {
-    /// Those of a document (`{"rules": […]}`); `None` where it has another shape.
+    /// The rules of a document (`{"rules": […]}`); `None` if its shape is unknown.
     pub fn read(document: &Value) -> Option<Vec<Rule>> {
         Vec::deserialize(document.get("rules")?).ok()
     }
@@ -97,7 +97,7 @@ impl Rule {
         Some(self.evidence.as_str()).filter(|evidence| self.applies && !evidence.is_empty())
     }
 
-    /// Why it matters, where there is something to do.
+    /// Why it matters, if it needs action.
     pub fn why(&self) -> Option<&str> {
         Some(self.why.as_str()).filter(|why| self.verdict().is_open() && !why.is_empty())
     }
@@ -118,7 +118,7 @@ impl Rule {
     }
 }
 
-/// All of them, what is wrong first.
+/// All rules, problems first.
 pub fn table(mut rules: Vec<Rule>) -> Table {
     rules.sort_by_key(Rule::verdict);
     let wrong = rules.iter().filter(|rule| rule.verdict() < Verdict::Unknown).count();

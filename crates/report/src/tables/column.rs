@@ -1,32 +1,32 @@
 //! The columns of a table.
 
-/// Where a table is drawn.
+/// The output that a table is drawn in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Face {
     Terminal,
     Page,
 }
 
-/// A column: its heading, and what becomes of it where there is little room.
+/// A column: its heading, and how it adapts to little room.
 #[derive(Clone, Debug, Default)]
 pub struct Column {
-    /// In lower case; a page begins it with a capital.
+    /// In lower case; a page capitalises it.
     pub heading: String,
     pub meaning: Option<String>,
-    /// Whether the terminal shows what it means too, below the table.
+    /// Whether the terminal also explains it, below the table.
     pub explained: bool,
     pub numeric: bool,
-    /// In a terminal, 0: always shown; of the others the highest is hidden first.
+    /// In a terminal: 0 is always shown; of the others the highest is hidden first.
     pub dispensable: u8,
-    /// In a terminal, the columns that its texts take at most.
+    /// In a terminal, the maximum width of its texts.
     pub width: Option<usize>,
-    /// Whether its texts are cut further, in a terminal, where hiding columns is not enough.
+    /// Whether its texts are cut further, in a terminal, if hiding columns is not enough.
     pub shrinks: bool,
-    /// Whether it holds long texts, to which a page gives room.
+    /// Whether it holds long texts, which get more room on a page.
     pub wide: bool,
-    /// Whether the heading is a name from outside, which stays as it is.
+    /// Whether the heading is a foreign name, which stays unchanged.
     pub verbatim: bool,
-    /// The only one that has it, where the other shows the same otherwise.
+    /// The only face that has it, if the other shows the same otherwise.
     pub only: Option<Face>,
 }
 
@@ -37,18 +37,18 @@ impl Column {
     pub fn figures(heading: impl Into<String>, dispensable: u8) -> Column {
         Column { numeric: true, ..Column::text(heading, dispensable) }
     }
-    /// With its meaning, which a page shows when pointed at.
+    /// Sets its meaning, which a page shows on hover.
     pub fn meaning(self, meaning: impl Into<String>) -> Column {
         Column { meaning: Some(meaning.into()), ..self }
     }
-    /// With a meaning that is not to be guessed: the terminal has it below the table.
+    /// Sets a meaning that cannot be guessed: the terminal shows it below the table.
     pub fn explained(self, meaning: impl Into<String>) -> Column {
         Column { explained: true, ..self.meaning(meaning) }
     }
     pub fn at_most(self, width: usize) -> Column {
         Column { width: Some(width), ..self }
     }
-    /// Never hidden: what it says is worth more, cut, than not at all.
+    /// Never hidden: a cut text is better than none.
     pub fn shrinking(self) -> Column {
         Column { shrinks: true, dispensable: 0, ..self }
     }

@@ -56,7 +56,7 @@ fn amount(side: &SideFigures, basis: Basis) -> String {
 }
 
 fn row(metric: &MetricComparison) -> Vec<Cell> {
-    // Corrected for missed periods; what was measured stands below.
+    // Corrected for missed periods; the measured value is shown below.
     let figure = |ns: Option<f64>, side: usize| Cell {
         beside: metric.measured.map(|both| Value::Time(both[side])),
         ..Cell::time_or(ns, "–")

@@ -1,10 +1,10 @@
-//! What made the explained samples late, all together.
+//! The causes of all explained samples combined.
 
 use super::{Cell, Column, Table};
 use crate::sentence::explain::{blamed, title};
 use punctual_analyze::explain::Ranking;
 
-/// Causes with who it was, those of most time first; `title` is that of the table.
+/// Causes with their culprits, the longest time first; `title` is the table's.
 pub fn table(heading: String, ranking: &Ranking) -> Table {
     let columns = vec![
         Column::text("cause", 0),

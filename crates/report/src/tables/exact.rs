@@ -6,7 +6,7 @@ use crate::sentence::exact::{pair, raised_by, title, without_change};
 use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactPair, ExactSample};
 use punctual_core::Nanos;
 
-/// Functions that are named beside a part.
+/// Functions named beside a part.
 const NAMED: usize = 3;
 
 fn in_micros(insn_ns: u32, instructions: u64) -> Cell {
@@ -15,7 +15,7 @@ fn in_micros(insn_ns: u32, instructions: u64) -> Cell {
     Cell::figure(instructions as f64, text)
 }
 
-/// The parts of a sample's way from release to arrival, which add up.
+/// The parts of a sample's path from release to arrival, which add up.
 pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
     let columns = vec![
         Column::text("part", 0),
@@ -46,7 +46,7 @@ pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
     table
 }
 
-/// Instructions here and there, and the difference. Where there are none, it is not on that way.
+/// Instructions here and there, and the difference. A path without the item has none.
 fn here_and_there(here: u64, there: u64) -> [Cell; 3] {
     let of = |instructions| match instructions {
         0 => Cell::absent("–"),
@@ -67,7 +67,7 @@ fn runs() -> [Column; 3] {
     ]
 }
 
-/// Two tables of samples of two runs: their ways in parts, and the functions that differ.
+/// Two tables for the samples of two runs: the parts of their paths, and the functions that differ.
 pub fn differences(of: &ExactPair) -> [Table; 2] {
     let columns = [Column::text("part", 0)].into_iter().chain(runs()).collect();
     let all = std::iter::once(("all", of.here, of.there));
@@ -90,14 +90,14 @@ pub fn differences(of: &ExactPair) -> [Table; 2] {
     [parts, functions]
 }
 
-/// What sections are listed of.
+/// The kind of a listed section.
 #[derive(Clone, Copy)]
 pub enum Disabled {
-    /// A timer that expires waits for their end.
+    /// An expiring timer waits for its end.
     Interrupts,
-    /// A task that is woken does.
+    /// A woken task waits for its end.
     Preemption,
-    /// One was woken, and it did.
+    /// A task was woken, and waited for its end.
     Resched,
     /// A task cannot move to another CPU.
     Migration,
@@ -105,7 +105,7 @@ pub enum Disabled {
     Lock,
 }
 
-/// The sections of a run by what is disabled in them, without those that were not seen.
+/// The sections of a run by what they disable, without empty kinds.
 pub fn kinds(all: [&[DisabledSection]; 5]) -> impl Iterator<Item = (Disabled, &[DisabledSection])> {
     let disabled = [
         Disabled::Interrupts,

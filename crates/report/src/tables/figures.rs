@@ -6,19 +6,19 @@ use punctual_bundle::summary::{CorrectedSummary, SeriesSummary, Summary, Verdict
 use std::collections::BTreeMap;
 
 const NAME: usize = 28;
-/// Series in a terminal; of more, those with the largest maxima.
+/// Series in a terminal; beyond it, those with the largest maxima.
 pub const SHOWN: usize = 32;
 
-/// A series as the table has it.
+/// A row of the table for a series.
 pub struct Row<'a> {
     pub name: String,
     pub summary: &'a SeriesSummary,
-    /// Whether its run was cut off.
+    /// Whether its run was interrupted.
     pub cut_off: bool,
 }
 
-/// A row for each series, the worst first where they are many; below it the figures corrected for
-/// coordinated omission, where they differ.
+/// One row per series, the worst first if there are many; below it the figures corrected for
+/// coordinated omission, if they differ.
 pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>) -> Table {
     let mut series: Vec<Row<'_>> = series.collect();
     if series.len() > SHOWN {
@@ -27,7 +27,7 @@ pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>
     let summaries: Vec<&SeriesSummary> = series.iter().map(|row| row.summary).collect();
     let shown = percentiles::sorted(summaries.iter().flat_map(|s| s.percentiles.keys()));
     let stated = summaries.iter().any(|s| !s.requirements.is_empty());
-    // Of a workload both are the missed periods: one column is enough.
+    // For a workload both are the missed periods: one column is enough.
     let apart = summaries.iter().any(|s| s.overruns != s.skipped);
     let mut table = Table::new(title, columns(&shown, stated, apart))
         .rows(series.iter().map(|of| row(of, &shown, stated, apart)))
@@ -64,7 +64,7 @@ pub fn named(summary: &Summary) -> impl Iterator<Item = (String, &SeriesSummary)
     })
 }
 
-/// The corrected figures, where any of them is larger than the plain one: a smaller one would only
+/// The corrected figures, if any of them is larger than the plain one: a smaller one would only
 /// show that short waits were filled in.
 fn larger(s: &SeriesSummary) -> Option<&CorrectedSummary> {
     s.corrected.as_ref().filter(|of| {
@@ -74,7 +74,7 @@ fn larger(s: &SeriesSummary) -> Option<&CorrectedSummary> {
     })
 }
 
-/// On a page, common percentiles stand with the details.
+/// Whether a page moves this common percentile to the details.
 pub fn is_detail(percentile: &str) -> bool {
     percentile.parse::<f64>().is_ok_and(|p| p < 99.0 && p != 50.0)
 }
@@ -151,7 +151,7 @@ fn row(of: &Row<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
     cells
 }
 
-/// The maximum of a series; where the sample had not ended, its lower bound.
+/// The maximum of a series; its lower bound if the sample had not ended.
 pub fn max(s: &SeriesSummary) -> Cell {
     let max = Cell::time_or(s.max.map(|ns| ns as f64), "none").strong();
     match is_max_not_ended(s) {
@@ -178,7 +178,7 @@ fn header(of: &Row<'_>) -> Cell {
     cell
 }
 
-/// The verdicts on a series in a few words: the gravest, and on how many requirements.
+/// The verdicts on a series in short: the gravest, and on how many requirements.
 fn verdicts(s: &SeriesSummary) -> Cell {
     let all = || s.requirements.iter().map(|r| r.verdict);
     let Some(gravest) = VerdictWord::gravest(all()) else { return Cell::absent("none") };

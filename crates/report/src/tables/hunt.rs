@@ -1,4 +1,4 @@
-//! What a search found.
+//! The findings of a search.
 
 use super::{Cell, Column, Face, Table, Tone, Value};
 use crate::format::{counted, micros, plain};
@@ -6,17 +6,17 @@ use crate::sentence::hunt as words;
 use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument};
 use punctual_core::Nanos;
 
-/// Causes in a terminal, beside the worst sample.
+/// Causes in a terminal, besides the worst sample.
 const CAUSES: usize = 12;
 const CHANGES: usize = 10;
 
-/// The worst sample (0), then causes, the longest first; `directory` stands in the commands that
-/// run them again.
+/// The worst sample (0), then causes, the longest first; `directory` is inserted into the commands
+/// that repeat them.
 pub fn causes(document: &HuntDocument, directory: &str) -> Table {
     let columns = vec![
-        // Of the list of loads below it.
+        // Numbers of the list of loads below it.
         Column::figures("no.", 0).only(Face::Terminal),
-        // First, as a narrow page keeps the first column in sight.
+        // First, as a narrow page keeps the first column in view.
         Column::text("function", 0).shrinking().meaning("with the calls around it, where known"),
         Column::figures("instructions", 0),
         Column::figures("virtual µs", 0),
@@ -59,8 +59,7 @@ fn function(name: &str) -> Cell {
     if name.is_empty() { Cell::absent("–") } else { Cell::name(name) }
 }
 
-/// What two kernels have and have not in common; without the causes that did not change, where
-/// only `changes` are wanted.
+/// The common and the different causes of two kernels; with `changes`, only those that changed.
 pub fn against(document: &HuntDocument, against: &Against, changes: bool) -> Table {
     let (here, there) = (&document.kernel, &against.kernel);
     let columns = vec![
@@ -87,7 +86,7 @@ pub fn against(document: &HuntDocument, against: &Against, changes: bool) -> Tab
     Table::new(format!("{here} against {there}"), columns).rows(rows).shown(CHANGES, 1_000)
 }
 
-/// Whenever a trial showed a longer one than all before.
+/// Each trial that showed a longer cause than all before.
 pub fn coverage(document: &HuntDocument) -> Table {
     let columns = vec![
         Column::figures("trial", 0),

@@ -9,7 +9,7 @@ use punctual_bundle::summary::VerdictWord;
 
 const NAME: usize = 40;
 
-/// Pairs: the requested ones, scopes, points with those that follow.
+/// Pairs: requested ones, scopes, and points with their successors.
 pub fn pairs(document: &PairsDocument) -> Table {
     let pairs = &document.pairs;
     let shown = percentile_keys(pairs.iter().map(|pair| &pair.figures));
@@ -43,8 +43,8 @@ pub fn pairs(document: &PairsDocument) -> Table {
     table
 }
 
-/// Those of most exclusive time first. Min, median and max of scopes with their inner ones are in
-/// the table of pairs where there is no room for both.
+/// Scopes with the most exclusive time first. Min, median and max including inner scopes are in the
+/// table of pairs if there is no room for both.
 pub fn scopes(document: &PairsDocument) -> Table {
     let columns = vec![
         Column::text("scope", 0).at_most(NAME),
@@ -85,7 +85,7 @@ pub fn scopes(document: &PairsDocument) -> Table {
     table
 }
 
-/// What makes a scope's figures other than they seem.
+/// Reasons to read a scope's figures with care.
 fn oddities(scope: &ScopeSummary) -> impl Iterator<Item = (&String, u64, &'static str)> {
     let all = [
         (scope.recursive, "within another one of the same name: `inclusive` has them once"),

@@ -1,4 +1,4 @@
-//! What delayed the worst sample of each cell of a lab, and the effect of each axis.
+//! The causes of the worst sample of each cell of a lab, and the effect of each axis.
 
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{micros_f64, plain};
@@ -10,8 +10,7 @@ use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
 
-/// Each cell with its worst sample, and what most of its time went to. Without rows where that is
-/// known of none.
+/// Each cell with its worst sample and main cause. Without rows if no cause is known.
 pub fn worst(lab: &LabDocument, most: usize) -> Table {
     let name = Column::text("cell", 0).at_most(28);
     let columns = vec![
@@ -57,14 +56,14 @@ fn worst_row(cell: &CellDocument, worst: &WorstSample) -> Vec<Cell> {
     row
 }
 
-/// What each value of each axis does.
+/// The effect of each value of each axis.
 pub fn effects(lab: &LabDocument) -> Table {
     let mut columns = vec![
         Column::text("value", 0).at_most(32),
         Column::text("against", 0).at_most(24),
         Column::text("series", 1).at_most(32),
     ];
-    // The last is the maximum.
+    // The last one is the maximum.
     let last = METRICS.len() - 1;
     columns.extend(METRICS.iter().enumerate().map(|(k, metric)| {
         let dispensable = if k == last { 0 } else { 6 };
@@ -115,7 +114,7 @@ fn of_maximum(c: &Contrast) -> [Cell; 4] {
     ]
 }
 
-/// What publications claim, and margins of equivalence, judged by the cells.
+/// Claims of publications, and margins of equivalence, judged by the cells.
 pub fn judgements(lab: &LabDocument) -> Table {
     let columns = vec![
         Column::text("claim", 0).at_most(56),

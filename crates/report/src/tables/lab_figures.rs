@@ -9,14 +9,14 @@ use punctual_bundle::lab::{
 };
 use punctual_bundle::summary::VerdictWord;
 
-/// Digits of a digest: enough to see that two differ.
+/// Digits of a digest, enough to see that two differ.
 const DIGITS: usize = 16;
-/// Only a page has room for all figures; a terminal names a cell by its place on each axis.
+/// Only a page has room for all figures; a terminal identifies a cell by its values on the axes.
 const PAGE: Face = Face::Page;
 const TERMINAL: Face = Face::Terminal;
 
-/// A phase is named only where it is not called like the series' own measure, or like the only
-/// phase of an experiment.
+/// The title of a series. The phase is named unless it equals the name of the series' own measure,
+/// or that of the only phase of an experiment.
 pub fn title(series: &CellSeries) -> String {
     let figures = &series.figures;
     match figures.phase == "main" || figures.phase == figures.measure {
@@ -25,7 +25,7 @@ pub fn title(series: &CellSeries) -> String {
     }
 }
 
-/// Every cell with its figures of one series, by its place on each axis.
+/// Every cell with its figures of one series, by its value on each axis.
 pub fn of_series(lab: &LabDocument, phase: &str, series: &str) -> Table {
     let row = |cell: &CellDocument| {
         let is_it =
@@ -121,7 +121,7 @@ fn verdict_of(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
     }
     let of =
         |series: &CellSeries| VerdictWord::gravest(series.requirements.iter().map(|r| r.verdict));
-    // What no requirement shows, as the sample that ended it, is of every series.
+    // Reasons without a requirement, such as the sample that ended the run, apply to every series.
     let shown = VerdictWord::gravest(cell.series.iter().filter_map(of));
     let is_graver = |word: &VerdictWord| shown.is_none_or(|of| word.gravity() > of.gravity());
     let beside = cell.verdict.filter(is_graver);
@@ -129,7 +129,7 @@ fn verdict_of(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
     VerdictWord::gravest(all.into_iter().flatten()).map_or_else(Cell::default, Cell::from)
 }
 
-/// What keeps a cell from having figures.
+/// Why a cell has no figures.
 fn state(cell: &CellDocument) -> Option<(&'static str, Tone)> {
     match cell.state {
         CellState::Failed => Some(("failed", Tone::Bad)),
@@ -138,7 +138,7 @@ fn state(cell: &CellDocument) -> Option<(&'static str, Tone)> {
     }
 }
 
-/// A published table: each row, and a row for each series here that is its counterpart.
+/// A published table: each row, and a row for each local series that is its counterpart.
 pub fn published(lab: &LabDocument, published: &PublishedDocument) -> Table {
     let figures = || ["min", "mean", "max"].map(|name| Column::figures(name, 0));
     let mut columns = vec![Column::text("published", 0)];
@@ -181,7 +181,7 @@ fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
     begin.zip(here).map(|(own, here)| own.into_iter().chain(here).collect()).collect()
 }
 
-/// How far the seeds of each cell lie apart.
+/// The spread between the seeds of each cell.
 pub fn seeds(lab: &LabDocument, directory: &str, most: usize) -> Table {
     let several = lab.cells.iter().filter(|cell| cell.seeds.len() > 1);
     let each = several.flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// A run that `stop_above` ended is not met, whatever its requirements say.
+    /// A run that `stop_above` ended is not met, whatever its requirements are.
     #[test]
     fn what_no_requirement_shows_is_in_the_verdict_of_each_series() {
         let met = cell(VerdictWord::Met);

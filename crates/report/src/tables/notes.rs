@@ -1,17 +1,17 @@
-//! What measures have besides their samples: counts against independent ones, the cost of the
-//! clock, further figures and tables.
+//! Results of measures besides their samples: counts compared with independent counts, the cost of
+//! the clock, further figures and tables.
 
 use super::{Cell, Column, Table, Tone, Value};
 use crate::notes::{self, allowed, cell, unavailable};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Fact, Figure, Validation};
 
-/// No text of a cell is wider in a terminal.
+/// The maximum width of a cell's text in a terminal.
 const WIDEST: usize = 60;
-/// Columns; a hostile bundle may hold any number.
+/// The maximum number of columns; a hostile bundle may hold any number.
 const COLUMNS: usize = 24;
 
-/// Counts of workloads against independent counts; each measure with its name.
+/// Counts of workloads compared with independent counts; each measure has its name.
 pub fn validations(measures: &[(String, &MeasureMeta)]) -> Table {
     let columns = vec![
         Column::text("measure", 0),
@@ -85,14 +85,14 @@ pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
     Table::new(title, columns).rows(rows).shown(40, 200)
 }
 
-/// Units that say no more than that it is a number.
+/// Units that only mark a plain number.
 const COUNTS: [&str; 3] = ["count", "id", "number"];
 
-/// A table of a measure, called `title`. Its times have the unit of all others.
+/// A table of a measure, called `title`. Its times use the common unit.
 pub fn own(title: String, of: &punctual_core::Table) -> Table {
     let is_time = |column: &punctual_core::Column| column.unit == "ns";
     let column = |(k, column): (usize, &punctual_core::Column)| {
-        // The later a column stands, the sooner it is hidden.
+        // Later columns are hidden first.
         let dispensable = k.min(u8::MAX.into()) as u8;
         let name = crate::format::clipped(&column.name, 24, false);
         match column.unit.as_str() {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Names of tasks and interrupts in a terminal.
 const NAME: usize = 24;
 const BUSIEST: usize = 5;
-/// Tasks that are named for each CPU.
+/// Tasks named for each CPU.
 const NAMED: usize = 3;
 
 fn whole(document: &OccupancyDocument) -> i64 {
@@ -22,7 +22,7 @@ fn share_of(ns: i64, whole: i64) -> f64 {
     ns as f64 / whole as f64
 }
 
-/// A share, with the time when pointed at.
+/// A share, with the time on hover.
 fn time(ns: i64, whole: i64) -> Cell {
     Cell::share(share_of(ns, whole)).exact(format!("{}, {ns} ns", span(Nanos(ns))))
 }
@@ -61,12 +61,12 @@ pub fn cpus(document: &OccupancyDocument) -> Table {
     Table::new("CPUs: shares of the recorded time", columns).rows(rows).sortable()
 }
 
-/// What of processes stands in a table of them.
+/// The rows in a table of processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rows {
     Processes,
     Threads,
-    /// Every process, and below it its threads.
+    /// Every process, followed by its threads.
     Both,
 }
 
@@ -137,7 +137,7 @@ fn process_name(process: &ProcessOccupancy, which: Rows) -> Cell {
     }
 }
 
-/// The processes that ran longest, in brief.
+/// The processes that ran longest, in short.
 pub fn busiest(document: &OccupancyDocument) -> Table {
     let whole = whole(document);
     let rows = document.processes.iter().map(|process| {
@@ -163,7 +163,7 @@ fn longest_ready(process: &ProcessOccupancy) -> Option<f64> {
     longest.map(|ns| ns as f64)
 }
 
-/// Where all the time of its threads went, as shares of one bar.
+/// The distribution of the time of its threads, as shares of one bar.
 fn parts(times: &Times) -> Vec<(&'static str, f64)> {
     let parts = [
         ("running", times.running),
@@ -177,7 +177,7 @@ fn parts(times: &Times) -> Vec<(&'static str, f64)> {
     parts.map(|(class, ns)| (class, share_of(ns, all))).into()
 }
 
-/// Interrupts, what took most first: all CPUs together and, where that is wanted, below that each.
+/// Interrupts, the longest time first: the total of all CPUs and, if `each_cpu`, each CPU below it.
 pub fn interrupts(document: &OccupancyDocument, each_cpu: bool) -> Table {
     let whole = whole(document);
     let mut kinds: BTreeMap<(&str, &str), Vec<&InterruptOccupancy>> = BTreeMap::new();
@@ -240,7 +240,7 @@ impl Sum {
     }
 }
 
-/// What is known of the switches, for who has no room for columns.
+/// Contradictions in the switches, for outputs without room for columns.
 pub fn contradictions(document: &OccupancyDocument) -> Vec<String> {
     let covered = &document.covered;
     let all = [

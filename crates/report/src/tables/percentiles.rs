@@ -4,10 +4,10 @@ use super::{Cell, Column};
 use crate::format::{count, short_count};
 use std::collections::BTreeMap;
 
-/// At most so many columns: a hostile summary may hold any number.
+/// The maximum number of columns: a hostile summary may hold any number.
 const COLUMNS: usize = 12;
 
-/// Those of these keys that are percentiles, ascending. A hostile summary may hold any text.
+/// The keys that are percentiles, ascending. A hostile summary may hold any text.
 pub fn sorted<'a>(keys: impl Iterator<Item = &'a String>) -> Vec<String> {
     let number = |key: &str| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
     let mut all: Vec<(f64, &String)> =
@@ -17,7 +17,7 @@ pub fn sorted<'a>(keys: impl Iterator<Item = &'a String>) -> Vec<String> {
     all.into_iter().take(COLUMNS).map(|(_, key)| key.clone()).collect()
 }
 
-/// The highest percentiles and those in common use stay longest.
+/// The column of a percentile; the highest percentiles and the common ones are hidden last.
 pub fn column(percentile: &str) -> Column {
     let dispensable = match percentile {
         "75" | "95" => 9,
@@ -31,7 +31,7 @@ pub fn column(percentile: &str) -> Column {
         .meaning(format!("{percentile} % are at or below this"))
 }
 
-/// Of figures with so many samples.
+/// The cell of a percentile for this number of samples.
 pub fn cell(
     percentile: &str,
     supported: &BTreeMap<String, i64>,

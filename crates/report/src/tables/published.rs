@@ -6,7 +6,7 @@ use crate::published::{amount, because};
 use punctual_bundle::summary::{PublishedSummary, Reading, ResultSummary};
 
 const TEXT: usize = 44;
-/// The heading of the last column; where it is hidden, the terminal has the reasons below.
+/// The heading of the last column; if it is hidden, the terminal shows the reasons below.
 pub const REASON: &str = "reason";
 
 pub fn table(published: &PublishedSummary) -> Table {

@@ -1,4 +1,4 @@
-//! What a recording holds.
+//! The content of a recording.
 
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::count;
@@ -6,8 +6,8 @@ use punctual_analyze::EventCounts;
 use punctual_core::Nanos;
 use punctual_core::event::Recorded;
 
-/// How many events there are of each group that was recorded, also where nothing happened in it;
-/// then of what is not the kernel's.
+/// The number of events of each recorded group, also of empty groups; then of events that are not
+/// the kernel's.
 pub fn kinds(recorded: &Recorded, counts: &EventCounts) -> Table {
     let span = recorded.ended - recorded.began;
     let row = |name: Cell, n: u64, of_these: String| {
@@ -47,7 +47,7 @@ pub fn kinds(recorded: &Recorded, counts: &EventCounts) -> Table {
     table
 }
 
-/// What each source gave and lost, those with most losses first.
+/// The events and losses of each source, those with most losses first.
 pub fn sources(recorded: &Recorded) -> Table {
     let mut sources: Vec<_> = recorded.sources.iter().collect();
     sources.sort_by_key(|source| (std::cmp::Reverse(source.lost), std::cmp::Reverse(source.torn)));

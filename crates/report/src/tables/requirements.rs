@@ -5,7 +5,7 @@ use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::{Comparison, Requirement};
 
 const NAME: usize = 40;
-/// At most this many equal ones are listed in a group; the rest is counted.
+/// At most this many equal ones are listed in a group; the rest are counted.
 const LISTED: usize = 8;
 
 /// One requirement on one series.
@@ -14,15 +14,15 @@ pub struct Stated<'a> {
     pub result: &'a RequirementSummary,
 }
 
-/// Every requirement on every series, the open ones first.
+/// Every requirement on every series, open ones first.
 pub fn each(mut all: Vec<Stated<'_>>) -> Table {
     all.sort_by_key(|stated| std::cmp::Reverse(stated.result.verdict.gravity()));
     let rows = all.iter().map(|stated| row(stated.result, &stated.series));
     Table::new("stated requirements", columns()).rows(rows).sortable().shown(40, 300)
 }
 
-/// The open ones first; one that is met everywhere is one row, with the series that came nearest to
-/// its bound.
+/// Open requirements first; one that is met everywhere is one row, with the series closest to its
+/// bound.
 pub fn grouped(all: &[Stated<'_>]) -> Table {
     let mut table = Table::new("requirements", columns()).shown(usize::MAX, 300);
     for verdict in
@@ -47,7 +47,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Those that state the same, in the order of their first.
+/// Groups of equal requirements, in the order of the first.
 fn groups<'s, 'a: 's>(all: impl Iterator<Item = &'s Stated<'a>>) -> Vec<Vec<&'s Stated<'a>>> {
     let mut groups: Vec<Vec<&Stated<'_>>> = Vec::new();
     for stated in all {
@@ -62,7 +62,7 @@ fn groups<'s, 'a: 's>(all: impl Iterator<Item = &'s Stated<'a>>) -> Vec<Vec<&'s 
     groups
 }
 
-/// What holds is one row; what does not, or is open, names its series.
+/// Met requirements are one row; all others name their series.
 fn group_rows(group: &[&Stated<'_>], verdict: VerdictWord) -> Vec<Vec<Cell>> {
     if verdict == VerdictWord::Met && group.len() > 1 {
         let nearest = nearest(group);
@@ -83,7 +83,7 @@ fn clipped(name: &str) -> String {
     crate::format::clipped(name, NAME, false)
 }
 
-/// The one whose figure is nearest to the bound: the largest where less is required, else the
+/// The series whose figure is closest to the bound: the largest for an upper bound, else the
 /// smallest.
 fn nearest<'s, 'a>(group: &[&'s Stated<'a>]) -> &'s Stated<'a> {
     let comparison = group[0].result.requirement.parse::<Requirement>().map(|r| r.comparison);
@@ -100,7 +100,7 @@ fn row(result: &RequirementSummary, series: &str) -> Vec<Cell> {
     vec![verdict, requirement.into(), Cell::name(series), measured_value(result)]
 }
 
-/// The figure that a requirement was held against: a time or a count, by what it is about.
+/// The figure compared with a requirement: a time or a count, according to its metric.
 pub fn measured_value(result: &RequirementSummary) -> Cell {
     let Some(figure) = result.figure else { return Cell::absent("none") };
     match result.requirement.parse::<Requirement>() {
@@ -109,7 +109,7 @@ pub fn measured_value(result: &RequirementSummary) -> Cell {
     }
 }
 
-/// Why the first of a group came out so, where words are needed.
+/// The reason for the verdict on the first of a group, if words are needed.
 fn reason(group: &[&Stated<'_>]) -> Option<String> {
     let first = group[0];
     let reason = first.result.reason.as_ref()?;

@@ -1,10 +1,10 @@
-//! The tail of a series: the levels that a model predicts, and the conditions that it must meet.
+//! The tail of a series: the levels that a model predicts, and the conditions of the model.
 
 use super::{Cell, Column, Table, Tone, Value};
 use crate::sentence::{p_is, spoken};
 use punctual_bundle::tail::{Gate, ReturnLevel};
 
-/// What is expected once in a time, by both models.
+/// The levels expected once in a period, by both models.
 pub fn levels(levels: &[ReturnLevel]) -> Table {
     let columns = vec![
         Column::text("once in", 0),

@@ -1,4 +1,4 @@
-//! Figures of a history: the level that each has now, and the changes before it.
+//! Figures of a history: the current level of each, and earlier changes.
 
 use super::{Cell, Column, Table, Tone};
 use crate::format::{count, counted, micros, plain};
@@ -11,7 +11,7 @@ pub fn title(history: &TrendHistory) -> String {
     format!("{experiment}, {machine}, kernel {kernel}")
 }
 
-/// Of how many runs it is, from when to when.
+/// The number of runs and their period.
 pub fn extent(history: &TrendHistory) -> String {
     let day = |run: &TrendRun| run.created.strftime("%F").to_string();
     let runs = counted(history.runs.len() as u64, "run");
@@ -24,7 +24,7 @@ pub fn extent(history: &TrendHistory) -> String {
     }
 }
 
-/// A line for each run, the newest first.
+/// One row per run, the newest first.
 pub fn runs(history: &TrendHistory) -> Table {
     let columns = vec![
         Column::figures("run", 0),
@@ -44,7 +44,7 @@ pub fn runs(history: &TrendHistory) -> Table {
     Table::new("all runs, the newest first", columns).rows(rows).shown(1_000, 1_000)
 }
 
-/// A line for each level of each figure, the newest last.
+/// One row per level of each figure, the newest last.
 pub fn levels(history: &TrendHistory) -> Table {
     let columns = vec![
         Column::text("figure", 0).shrinking(),
@@ -101,7 +101,7 @@ fn interval_words(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
     Some(format!("{low} to {high}"))
 }
 
-/// How far a level is from the one before, in words; `None` for the first.
+/// The change from the previous level, in words; `None` for the first.
 pub fn change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
     let by = by_words(level.by?, figure.is_time, level.is_difference);
     let runs = counted((level.runs[1] - level.runs[0]) as u64, "run");
@@ -119,7 +119,7 @@ pub fn value_words(value: f64, is_time: bool) -> String {
     }
 }
 
-/// A ratio of times, or a difference: of counts, and of times where there is no ratio.
+/// A ratio of times, or a difference: of counts, and of times without a ratio.
 pub fn by_words(by: f64, is_time: bool, is_difference: bool) -> String {
     match (is_time, is_difference) {
         (false, _) => format!("{by:+.0}"),

@@ -4,7 +4,7 @@ use super::{Cell, Column, Face, Table, Tone};
 use crate::sentence::tune::more_time;
 use punctual_bundle::tune::{Answer, TunedSetting, TuningDocument};
 
-/// A line for each setting, the best first.
+/// One row per setting, the best first.
 pub fn settings(document: &TuningDocument) -> Table {
     let columns = vec![
         Column::text("setting", 0).shrinking(),
@@ -60,7 +60,7 @@ fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
     ]
 }
 
-/// How an answer is marked.
+/// The mark of an answer.
 pub fn sign(answer: Answer) -> (&'static str, Tone) {
     match answer {
         Answer::Better => ("✓", Tone::Good),
@@ -70,7 +70,7 @@ pub fn sign(answer: Answer) -> (&'static str, Tone) {
     }
 }
 
-/// How far the axis reaches: the factor of its right end, and one over that of its left.
+/// The range of the axis: the factor at its right end, and the inverse at its left.
 pub fn reach(document: &TuningDocument) -> f64 {
     let ends = document.settings.iter().filter_map(|setting| setting.effect);
     let set = document.set.iter().filter_map(|set| set.effect);
@@ -79,7 +79,7 @@ pub fn reach(document: &TuningDocument) -> f64 {
     [1.5, 2.0, 3.0, 5.0, 10.0, 30.0].into_iter().find(|end| *end >= widest).unwrap_or(100.0)
 }
 
-/// Columns of the drawing: as many on either side of no effect.
+/// Columns of the drawing on either side of no effect.
 const HALF: usize = 10;
 
 fn axis(document: &TuningDocument) -> String {

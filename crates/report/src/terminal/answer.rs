@@ -1,4 +1,4 @@
-//! The answer, before anything else.
+//! The answer, before all else.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -12,7 +12,7 @@ use punctual_bundle::answer::Answer;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_core::Requirement;
 
-/// Columns of the words at the left.
+/// The width of the labels at the left.
 const LEFT: usize = 12;
 /// Requirements in the last lines of a log; further ones are counted.
 const LISTED: usize = 100;
@@ -23,7 +23,7 @@ pub fn write(out: &mut Page, summary: &Summary, answer: &Answer) {
     let mark = match summary.verdict.word {
         None | Some(VerdictWord::Met) if tone != Tone::Good => String::new(),
         None => String::new(),
-        // The word says it.
+        // In ASCII the word is sufficient.
         Some(_) if out.options.ascii => String::new(),
         Some(word) => format!("{} ", verdict_words(word).0),
     };
@@ -55,7 +55,7 @@ pub fn answer(summary: &Summary, options: &ShowOptions) -> String {
     out.finish()
 }
 
-/// The last lines of a log: a line for each requirement, the open ones last, and the verdict.
+/// The last lines of a log: one line per requirement, open ones last, and the verdict.
 pub fn closing(summary: &Summary, options: &ShowOptions) -> String {
     let mut all: Vec<(String, &RequirementSummary)> = named(summary)
         .flat_map(|(name, series)| series.requirements.iter().map(move |of| (name.clone(), of)))
@@ -63,7 +63,7 @@ pub fn closing(summary: &Summary, options: &ShowOptions) -> String {
     all.sort_by_key(|(_, of)| of.verdict.gravity());
     let mut text = String::from("\n");
     let mut add = |line: &str| text += &format!("{}\n", plain(line));
-    // The gravest are the last, and none of these is left out.
+    // The gravest are last, and none of these is omitted.
     let more = all.len().saturating_sub(LISTED);
     if more > 0 {
         add(&format!("and {} (--json has them)", counted(more as u64, "further requirement")));

@@ -1,5 +1,5 @@
-//! What is shown at the end of an attachment: the answer, the threads that matter, the weightiest
-//! findings, and what is left out with the option that shows it.
+//! The output at the end of an attachment: the answer, the relevant threads, the most important
+//! findings, and what is omitted with the option that shows it.
 
 use super::paint::{Page, Tone};
 use super::{ShowOptions, table, title};
@@ -14,18 +14,18 @@ use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_core::Finding;
 use std::cmp::Reverse;
 
-/// Lines at most; what else the command prints finds room in forty.
+/// The maximum number of lines; with further output of the command it fits into forty.
 pub const LINES: usize = 35;
-/// Rows of series and findings, from the most to the least: the first that fits.
+/// Rows of series and findings, from the most to the fewest: the first pair that fits.
 const ROOM: [(usize, usize); 5] = [(6, 4), (6, 2), (4, 1), (2, 0), (0, 0)];
-/// What only the command has, at its end.
+/// Output that only the command adds at its end.
 const CYCLES: &str = "and how cycles were recognised, and what that cost (--details)";
 const COST: &str = "and what measuring cost (--details)";
 /// Names are cut at this many columns.
 const NAME: usize = 32;
 
-/// The end of an attachment, in at most [`LINES`] lines. `whole`: what shows all of it, as words
-/// of a command line.
+/// The end of an attachment, in at most [`LINES`] lines. `whole`: the command-line words that show
+/// everything.
 pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut text = String::new();
@@ -48,7 +48,7 @@ pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
     text
 }
 
-/// The latencies of the threads that matter most, the longest first.
+/// The latencies of the most relevant threads, the longest first.
 fn series(out: &mut Page, summary: &Summary, rows: usize) {
     let mut all: Vec<(String, &SeriesSummary)> = named(summary)
         .filter(|(_, series)| series.count > 0 && is_latency(&series.workload, &series.name))
@@ -89,7 +89,7 @@ fn is_of_entries(summary: &Summary) -> bool {
     named(summary).any(|(_, series)| series.workload == ENTRIES_WORKLOAD)
 }
 
-/// Who entered the kernel on a CPU, what took longest first: for that one attaches to CPUs.
+/// Kernel entries on a CPU, the longest first: the purpose of attaching to CPUs.
 fn entries(out: &mut Page, summary: &Summary, rows: usize) {
     if rows == 0 || !is_of_entries(summary) {
         return;
@@ -101,7 +101,7 @@ fn entries(out: &mut Page, summary: &Summary, rows: usize) {
     }
 }
 
-/// A line each, the weightiest first.
+/// One line each, the most important first.
 fn write_findings(out: &mut Page, findings: &[Finding], rows: usize) {
     let own = findings.iter().filter(|found| !found.is_readiness());
     let own: Vec<&Finding> = own.take(rows).collect();
@@ -118,7 +118,7 @@ fn write_findings(out: &mut Page, findings: &[Finding], rows: usize) {
     }
 }
 
-/// Each table of the whole that is not here.
+/// Each table of the full output that is missing here.
 fn left_out(summary: &Summary) -> Vec<String> {
     let series = named(summary).count() as u64;
     let mut all = vec![format!("all figures of {series} series")];

@@ -1,6 +1,6 @@
-//! The results of the checks of a system: how many of each verdict, then what to do, the worst
-//! first, and at the end the names of what is right. Sentences wrap, so that each rule that is open
-//! is a paragraph.
+//! The results of the checks of a system: the number of each verdict, then what to do, the worst
+//! first, and at the end the names of satisfied rules. Sentences wrap, so that each open rule is a
+//! paragraph.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -8,13 +8,13 @@ use crate::format;
 use crate::tables::checks::{Rule, Verdict};
 use std::collections::BTreeSet;
 
-/// All checks: the summary and what is open, then what is not, folded by group.
+/// All checks: the counts and open rules, then the others, folded by group.
 pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     write_counts(&mut out, rules);
     let open = |rule: &&Rule| rule.verdict().is_open();
     let mut to_do: Vec<&Rule> = rules.iter().filter(open).collect();
-    // Stable: rules of one verdict stay in the order of their groups.
+    // The sort is stable: rules with one verdict stay in the order of their groups.
     to_do.sort_by_key(|rule| rule.verdict());
     if !to_do.is_empty() {
         out.heading("what to do");
@@ -30,8 +30,7 @@ pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
     out.finish()
 }
 
-/// A rule that is not content: what is the case and where that was seen, why it matters, and what
-/// to do.
+/// A rule that is not satisfied: the finding and its source, why it matters, and what to do.
 fn write_open(out: &mut Page, rule: &Rule) {
     let (tone, mark, word) = rule.verdict().look();
     let mark = out.either(mark.to_owned(), format!("{word}:"));
@@ -51,7 +50,7 @@ fn write_open(out: &mut Page, rule: &Rule) {
     }
 }
 
-/// Rules that need nothing: their names, a paragraph a group.
+/// Rules that need no action: their names, one paragraph per group.
 fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
     let those: Vec<&Rule> = rules.iter().filter(|rule| rule.verdict() == verdict).collect();
     if those.is_empty() {
@@ -70,7 +69,7 @@ fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
     }
 }
 
-/// How many rules have each verdict, on as many lines as that takes.
+/// The number of rules with each verdict, on as many lines as needed.
 fn write_counts(out: &mut Page, rules: &[Rule]) {
     let (mut line, mut used) = (String::new(), 0);
     for verdict in Verdict::ALL {
@@ -80,7 +79,7 @@ fn write_counts(out: &mut Page, rules: &[Rule]) {
         if n == 0 {
             continue;
         }
-        // With a comma behind it.
+        // The width includes a comma.
         if used > 0 && used + count.len() + 2 > out.options.width {
             out.line(&std::mem::take(&mut line));
             used = 0;

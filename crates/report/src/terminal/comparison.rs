@@ -1,4 +1,4 @@
-//! A comparison: each series with its figures, their differences, and what follows in words.
+//! A comparison: each series with its figures, their differences, and the conclusion in words.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -10,7 +10,7 @@ use punctual_bundle::comparison::{Comparison, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 60;
-/// Columns of the words before the answer, as for a run.
+/// The width of the labels before the answer, as for a run.
 const LEFT: usize = 12;
 
 pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
@@ -28,7 +28,7 @@ pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
     out.finish()
 }
 
-/// The verdict, the difference of most weight, what to do.
+/// The verdict, the most important difference, what to do.
 fn answer(out: &mut Page, comparison: &Comparison) {
     let Some(answer) = &comparison.answer else { return };
     let tone = match comparison.verdict {

@@ -1,4 +1,4 @@
-//! What was counted of a command or a process.
+//! The counts of a command or a process.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -58,16 +58,16 @@ fn row(one: &Count) -> Vec<Cell> {
     ]
 }
 
-/// Its relation to another count; empty where there is none.
+/// Its relation to another count; empty if there is none.
 pub fn count_share(one: &Count) -> String {
     one.share.as_ref().map_or(String::new(), |share| match share.of.as_str() {
-        // Instructions are no part of cycles.
+        // Instructions are not a part of cycles.
         "cycles" => format!("{:.2} per cycle", share.share),
         of => format!("{} of {of}", format::percent(share.share)),
     })
 }
 
-/// How it was counted, where that is not as usual.
+/// How it was counted, if not as usual.
 pub fn count_note(one: &Count) -> String {
     let mut notes = Vec::new();
     if let (true, Some(enabled), Some(running)) = (one.scaled, one.enabled, one.running) {
@@ -109,7 +109,7 @@ fn times(counts: &Counts) -> String {
 #[derive(Clone, PartialEq, Debug)]
 pub struct LiveCount {
     pub name: String,
-    /// How many a second; of a time, ns a second. `None` where its counter could not be read.
+    /// The count per second; for a time, ns per second. `None` if its counter could not be read.
     pub per_second: Option<f64>,
     /// Whether it is a time.
     pub is_time: bool,
@@ -124,8 +124,8 @@ pub fn live_counts_header(counts: &[LiveCount], width: Option<usize>) -> String 
     format!("{:>9}{}  (a second)", "time", cells.collect::<String>())
 }
 
-/// One interval: its end, and how many there were for each second of it. The first counts, as many
-/// as fit into the width; without one, all.
+/// One interval: its end, and the counts per second. Shows the first counts that fit into the
+/// width; without a width, all.
 pub fn live_counts_line(end: Nanos, counts: &[LiveCount], width: Option<usize>) -> String {
     let cells = fitting(counts, width).iter().map(|one| {
         let room = room(one);
@@ -143,7 +143,7 @@ fn room(one: &LiveCount) -> usize {
     one.name.chars().count().max(11)
 }
 
-/// The first counts that fit beside the time and the unit: at least one.
+/// The first counts that fit beside the time and the unit; at least one.
 fn fitting(counts: &[LiveCount], width: Option<usize>) -> &[LiveCount] {
     let Some(width) = width else { return counts };
     let mut left = width.saturating_sub("1234567 s  (a second)".len());
@@ -157,13 +157,13 @@ fn fitting(counts: &[LiveCount], width: Option<usize>) -> &[LiveCount] {
     &counts[..fit.count().max(1).min(counts.len())]
 }
 
-/// With as many digits as a comparison needs.
+/// A time with the digits that a comparison needs.
 fn time(span: Nanos) -> String {
     let ns = span.0 as f64;
     if ns < 1e9 { format!("{:.3} ms", ns / 1e6) } else { format!("{:.3} s", ns / 1e9) }
 }
 
-/// Each reason once, with the counts that it concerns.
+/// Each reason once, with its counts.
 fn reasons(counts: &[Count]) -> Vec<(Vec<String>, String)> {
     let mut reasons: Vec<(Vec<String>, String)> = Vec::new();
     for one in counts {

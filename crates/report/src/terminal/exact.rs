@@ -9,12 +9,12 @@ use crate::tables::exact as tables;
 use punctual_bundle::exact::{ExactDocument, ExactSample};
 use punctual_core::Nanos;
 
-/// Functions of which a sample has more that are shown.
+/// Functions shown that take more instructions in a sample.
 const ROWS: usize = 8;
-/// Of a stack, so many of the outermost and of the innermost calls.
+/// The numbers of outermost and of innermost calls shown of a stack.
 const STACK: (usize, usize) = (2, 6);
 
-/// The whole page; of the samples so many.
+/// The whole page, with at most `samples` samples.
 pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     out.heading(&format!(

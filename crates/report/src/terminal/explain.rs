@@ -1,5 +1,5 @@
-//! Explained samples: a paragraph each, the parts as a bar with its legend, the culprits of all,
-//! and what to do about them.
+//! Explained samples: one paragraph each, the parts as a bar with its legend, the culprits of all,
+//! and remedies.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -13,13 +13,13 @@ use punctual_analyze::explain::{Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
 
-/// Parts of one sample in the legend of its bar, the longest ones.
+/// The longest parts of one sample in the legend of its bar.
 const LEGEND: usize = 8;
 /// Names are cut at this many columns.
 const NAME: usize = 60;
 
-/// The samples, the culprits of all of them, and what to do. Of each series the first `shown`
-/// samples are shown one by one; the ranking is of all.
+/// The samples, the culprits of all of them, and remedies. The first `shown` samples of each series
+/// are shown individually; the ranking covers all.
 pub fn explanations(
     all: &Explanations,
     shown: usize,
@@ -56,8 +56,8 @@ pub fn explanations(
     out.finish()
 }
 
-/// The incidents of a series, the one with the longest latency first; the samples of each in the
-/// order of time.
+/// The incidents of a series, first the one with the longest latency; the samples of each in time
+/// order.
 fn incidents(series: &[Explained]) -> Vec<Vec<&Explained>> {
     let samples: Vec<&Explained> = series.iter().collect();
     let groups = incidents_of(&samples);
@@ -90,7 +90,7 @@ fn follow(out: &mut Page, further: &[&Explained]) {
     out.paragraph("  ", "  ", Tone::Faint, &text);
 }
 
-/// What a sample is of.
+/// The phase and series of a sample.
 fn of(sample: &Explained) -> (&str, &str) {
     (&sample.phase, &sample.series)
 }
@@ -128,7 +128,7 @@ fn sample(out: &mut Page, shown: &Explained, number: &str, names: &Names) {
     }
 }
 
-/// The letter and the colour of the reason that is `rank`th by time: letters replace colours.
+/// The letter of the reason at this rank by time: letters replace colours.
 fn letter(rank: usize) -> char {
     if rank < LEGEND { (b'A' + rank as u8) as char } else { '.' }
 }
@@ -138,7 +138,7 @@ fn tone(rank: usize) -> Tone {
     if rank < LEGEND { Tone::Band(BANDS[rank % BANDS.len()]) } else { Tone::Faint }
 }
 
-/// The time from due to woke in order, each column with what went on in its middle.
+/// The time from due to woke in order; each column shows the cause at its middle.
 fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
     let columns = out.options.width.saturating_sub(6).clamp(10, 100);
     let (due, latency) = (explanation.interval.due, explanation.latency().ns());
@@ -176,7 +176,7 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
         Column::figures(out.unit(), 0),
         Column::figures("share", 1),
         Column::text("cause", 0),
-        // Who it was is the answer: shares are hidden first, then names are cut.
+        // The culprit is the answer: shares are hidden first, then names are cut.
         Column::text("who", 0).at_most(NAME).shrinking(),
     ];
     let row = |(rank, reason): (usize, &Reason<'_>)| {

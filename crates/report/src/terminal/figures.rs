@@ -9,9 +9,8 @@ use punctual_bundle::meta::is_latency;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, WorstSample};
 use punctual_core::{Fact, Nanos};
 
-/// Names are given at most this many columns.
 const NAME_WIDTH: usize = 28;
-/// How many of the worst samples are shown.
+/// The number of worst samples shown.
 const WORST_SHOWN: usize = 5;
 
 pub fn write(out: &mut Page, phase: &PhaseSummary) {
@@ -52,7 +51,7 @@ fn heading(out: &mut Page, phase: &PhaseSummary) {
     }
 }
 
-/// The worst samples of the run, whatever their phase.
+/// The worst samples of the run over all phases.
 pub fn write_worst(out: &mut Page, summary: &Summary) {
     let all = summary.phases.iter().flat_map(|phase| {
         phase

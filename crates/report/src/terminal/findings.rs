@@ -29,7 +29,7 @@ pub fn write(out: &mut Page, findings: &[Finding]) {
     write_readiness(out, &of_check);
 }
 
-/// A line each: `punctual check` shows evidence, reasons and remedies.
+/// One line each: `punctual check` shows evidence, reasons and remedies.
 fn write_readiness(out: &mut Page, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
@@ -42,7 +42,7 @@ fn write_readiness(out: &mut Page, findings: &[&Finding]) {
     }
 }
 
-/// Equal findings about different subjects, in the order of their first.
+/// Equal findings about different subjects, in the order of the first.
 fn groups<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! What a search found.
+//! The findings of a search.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -9,12 +9,12 @@ use crate::tables::hunt as tables;
 use punctual_bundle::hunt::{Against, HuntDocument};
 use punctual_bundle::summary::VerdictWord;
 
-/// Causes and failures that are shown.
+/// Causes and failures shown.
 const LEAST: usize = 6;
 const FAILED: usize = 6;
 
-/// The whole page: the answer, all causes, and at the end the smallest loads that show them.
-/// `directory` stands in the commands that it names.
+/// The whole page: the answer, all causes, and at the end the minimal loads that show them.
+/// `directory` is inserted into the commands.
 pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     out.heading(&format!("search on kernel {}", format::plain(&document.kernel)));

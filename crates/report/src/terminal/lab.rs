@@ -1,4 +1,4 @@
-//! A lab: each series with its cells, the effect of each axis, what was required, what failed.
+//! A lab: each series with its cells, the effect of each axis, the requirements, the failures.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -11,14 +11,14 @@ use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 48;
-/// Troubles that are listed; the rest is counted.
+/// Problems listed; the rest are counted.
 const LISTED: usize = 12;
-/// Cells of which calls are listed, the worst.
+/// The number of worst cells whose calls are listed.
 const CALLS: usize = 4;
-/// Columns of the words before the answer, as for a run.
+/// The width of the labels before the answer, as for a run.
 const LEFT: usize = 12;
 
-/// The whole lab; `directory` stands in the commands that it names.
+/// The whole lab; `directory` is inserted into the commands.
 pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String {
     let options = &options.in_time(lab.timebase());
     let mut out = Page::new(options);
@@ -44,7 +44,7 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     out.finish()
 }
 
-/// The verdict, the worst sample of all, and how that is looked into.
+/// The verdict, the worst sample of all, and how to examine it.
 fn answer(out: &mut Page, lab: &LabDocument, directory: &str) {
     let tone = match lab.verdict {
         Some(VerdictWord::Met) => Tone::Good,
@@ -60,7 +60,7 @@ fn answer(out: &mut Page, lab: &LabDocument, directory: &str) {
     }
 }
 
-/// What delayed the worst sample of each cell, and the calls around the worst of them.
+/// The causes of the worst sample of each cell, and the call stacks of the worst of them.
 fn explained(out: &mut Page, lab: &LabDocument) {
     let Some(table) = worst(lab, usize::MAX).unless_empty() else { return };
     table::section(out, &table);

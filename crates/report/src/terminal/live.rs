@@ -1,4 +1,4 @@
-//! The plain lines of a run whose output is not a terminal: one line a thread at each refresh, in
+//! The plain lines of a run whose output is not a terminal: one line per thread at each refresh, in
 //! the columns of systress.
 
 use crate::format;
@@ -11,7 +11,7 @@ pub struct LiveFigures {
     pub index: usize,
     pub tid: i32,
     pub samples: u64,
-    /// The smallest latency; `None` before the first sample, as the others.
+    /// The smallest latency; like the others `None` before the first sample.
     pub min: Option<Nanos>,
     pub max: Option<Nanos>,
     pub current: Option<Nanos>,

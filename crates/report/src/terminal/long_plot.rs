@@ -1,4 +1,4 @@
-//! The long plot: a line for each five minutes of a series.
+//! The long plot: one line for each five minutes of a series.
 
 use super::ShowOptions;
 use super::paint::Page;
@@ -8,7 +8,7 @@ use crate::tables::{Cell, Column, Table};
 use punctual_bundle::Line;
 use punctual_core::Nanos;
 
-/// Where nothing was measured for longer than this between two lines, that is shown.
+/// A longer time without measurement between two lines is shown.
 const GAP: Nanos = Nanos::from_secs(5);
 
 /// All lines of these series by name, one series after the other, in UTC.
@@ -63,7 +63,7 @@ fn minutes(length: Nanos) -> Cell {
     Cell::figure(minutes, format!("{minutes:.1}"))
 }
 
-/// A row for a time in which nothing was measured.
+/// A row for a time without measurement.
 fn gap(before: &Line, line: &Line) -> Option<Vec<Cell>> {
     let end = before.start.saturating_add(before.length.ns());
     let missing = Nanos(line.start.saturating_sub(end));

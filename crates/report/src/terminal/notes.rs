@@ -1,5 +1,5 @@
-//! Results of measures besides their samples: counts against independent ones, the cost of the
-//! clock, further figures.
+//! Results of measures besides their samples: counts compared with independent counts, the cost of
+//! the clock, further figures.
 
 use super::paint::{Page, Tone};
 use super::table;
@@ -10,7 +10,7 @@ use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::PhaseSummary;
 use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
 
-/// No name of a measure is wider.
+/// The maximum width of a measure's name.
 const NAME: usize = 56;
 
 pub fn write(out: &mut Page, phase: &PhaseSummary) {

@@ -1,4 +1,4 @@
-//! A page being written: its width, its colours, its characters.
+//! A page under construction: its width, its colours, its characters.
 
 use super::{ShowOptions, Unit};
 use crate::format;
@@ -6,7 +6,7 @@ pub use crate::tables::Tone;
 use std::cell::Cell;
 
 /// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme
-/// sets).
+/// defines).
 fn sgr(tone: Tone) -> &'static str {
     match tone {
         Tone::Strong => "1",
@@ -15,7 +15,7 @@ fn sgr(tone: Tone) -> &'static str {
         Tone::Uncertain => "33",
         Tone::Bad => "1;31",
         Tone::Plain => "",
-        // White on red, blue and magenta, black on the bright ones.
+        // White on red, blue and magenta, black on the bright colours.
         Tone::Band(1) => "97;41",
         Tone::Band(2) => "30;42",
         Tone::Band(3) => "30;43",
@@ -28,14 +28,14 @@ fn sgr(tone: Tone) -> &'static str {
 
 /// Units in sentences about latencies.
 const TIMES: [&str; 2] = [" µs", " ms"];
-/// No paragraph is wider, laid out on one line: no finding is as long, hostile names are.
+/// The maximum length of a paragraph on one line: findings are shorter, hostile names are not.
 const PARAGRAPH: usize = 600;
 
-/// Lines on their way out.
+/// Lines of output.
 pub struct Page<'a> {
     pub options: &'a ShowOptions,
     text: String,
-    /// Whether there is a time above, and whether the mark of such times was shown.
+    /// Whether a time was written above, and whether the timebase was noted.
     has_times: Cell<bool>,
     is_marked: bool,
 }
@@ -45,7 +45,7 @@ impl<'a> Page<'a> {
         Page { options, text: String::new(), has_times: Cell::new(false), is_marked: false }
     }
 
-    /// A text in a tone, where there is colour.
+    /// Paints a text in a tone, if colours are enabled.
     pub fn paint(&self, tone: Tone, text: &str) -> String {
         if !self.options.color || tone == Tone::Plain || text.is_empty() {
             return text.to_owned();
@@ -58,7 +58,7 @@ impl<'a> Page<'a> {
         self.text.push('\n');
     }
 
-    /// A blank line, but none at the top. The section above is over: its time base is shown.
+    /// A blank line, except at the top. It ends the section above: its timebase is noted.
     pub fn gap(&mut self) {
         self.mark();
         if !self.text.is_empty() {
@@ -73,8 +73,8 @@ impl<'a> Page<'a> {
         self.line(&heading);
     }
 
-    /// Below the first times that are not the system's own: one line with the time base. The unit
-    /// of each says it too.
+    /// Writes one line with the timebase below the first times that are not the system's own. The
+    /// unit of each time names it too.
     fn mark(&mut self) {
         let is_due = self.has_times.get() && !self.is_marked;
         let Some(mark) = self.options.timebase.mark().filter(|_| is_due) else { return };
@@ -82,8 +82,8 @@ impl<'a> Page<'a> {
         self.paragraph("  ", "  ", Tone::Faint, mark);
     }
 
-    /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines. Walls of text
-    /// are cut.
+    /// A paragraph wrapped at the width; `first` prefixes the first line, `hang` the others. Very
+    /// long texts are cut.
     pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
         let most = if self.options.whole { usize::MAX } else { PARAGRAPH };
         let text = &format::clipped(text, most, self.options.ascii);
@@ -98,7 +98,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// One of two spellings: `unicode`, or `ascii` where only that can be shown.
+    /// One of two spellings: `unicode`, or `ascii` if nothing else can be shown.
     pub fn either<T>(&self, unicode: T, ascii: T) -> T {
         if self.options.ascii { ascii } else { unicode }
     }
@@ -113,7 +113,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The name of that unit, with whose time it is: `µs`, `virtual µs`.
+    /// The name of that unit, with the timebase: `µs`, `virtual µs`.
     pub fn unit(&self) -> String {
         let unit = match self.options.unit {
             Unit::Micros => self.either("µs", "us"),
@@ -128,7 +128,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Texts of findings hold `µ`, `–` and the like; names can hold anything.
+/// Replaces non-ASCII characters: findings hold `µ`, `–` and the like; names can hold anything.
 pub fn to_ascii(text: &str) -> String {
     let spell = |c: char| match c {
         'µ' | 'μ' => "u".to_owned(),
@@ -144,12 +144,12 @@ pub fn to_ascii(text: &str) -> String {
 }
 
 /// Breaks a text at its spaces into lines of at most `width` columns; a longer word is broken
-/// wherever that is.
+/// anywhere.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_after(text, width, 0)
 }
 
-/// The same where the first line lacks `lead` columns.
+/// Like [`wrap`], but the first line is shorter by `lead` columns.
 fn wrap_after(text: &str, width: usize, lead: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut lead) = (String::new(), lead);
@@ -173,7 +173,7 @@ fn wrap_after(text: &str, width: usize, lead: usize) -> Vec<String> {
     lines
 }
 
-/// Columns of a text with our own colours, which take none.
+/// The width of a text without our own colour codes.
 fn visible_width(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
     let before = parts.next().map_or(0, format::width_of);

@@ -1,5 +1,5 @@
-//! Intervals between points: their figures, their shapes, what became of limits, and the worst with
-//! what ran then.
+//! Intervals between points: their figures, their shapes, the verdicts on limits, and the worst
+//! with the threads that ran meanwhile.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -11,13 +11,13 @@ use punctual_bundle::intervals::{LimitSummary, PairsDocument, Ran, Share, WorstI
 use punctual_core::Nanos;
 
 const NAME_WIDTH: usize = 40;
-/// Pairs and functions that are shown; the rest is counted.
+/// Pairs and functions shown; the rest are counted.
 const ROWS: usize = 40;
 const SHAPES: usize = 20;
-/// Of what ran in one of the worst, this many are named.
+/// The number of threads named that ran during one of the worst.
 const RAN: usize = 5;
 
-/// The whole page; `worst` of each are shown.
+/// The whole page; shows `worst` of each.
 pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
@@ -189,8 +189,8 @@ pub fn call_header() -> String {
     )
 }
 
-/// One interval as one line: when it began since the recording did, how long it took, and for calls
-/// without those that it made.
+/// One interval as one line: its start since the beginning of the recording, its length and, for
+/// calls, the length without nested calls.
 pub fn call_line(
     at: Nanos,
     latency: Nanos,

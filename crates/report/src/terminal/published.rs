@@ -7,10 +7,10 @@ use crate::published::because;
 use crate::tables::published;
 use punctual_bundle::summary::PublishedSummary;
 
-/// As one table: published, measured, and whether the trend came out, with the reason.
+/// One table: published, measured, and whether the trend was reproduced, with the reason.
 pub fn write(out: &mut Page, results: &PublishedSummary) {
     let hidden = table::section(out, &published::table(results));
-    // Where there is no room for the reasons beside, they stand below.
+    // If the column of reasons does not fit, they are listed below.
     if !hidden.iter().any(|heading| heading == published::REASON) {
         return;
     }

@@ -1,4 +1,4 @@
-//! A recording: how it was made, what it holds by group, what it lost and where.
+//! A recording: how it was made, its content by group, its losses and their places.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -10,11 +10,11 @@ use punctual_bundle::intervals::OccupancyDocument;
 use punctual_core::Missing;
 use punctual_core::event::{Group, Recorded, Source};
 
-/// Sources with losses that are named; the rest is counted.
+/// Sources with losses that are named; the rest are counted.
 const SOURCES_NAMED: usize = 16;
 
-/// What was recorded, by group, what was lost, by source, and how many events contradict what was
-/// known before.
+/// The recorded events by group, the losses by source, and the number of events that contradict
+/// earlier ones.
 pub fn recording(
     recorded: &Recorded,
     counts: &EventCounts,
@@ -60,7 +60,7 @@ pub fn recording(
     out.finish()
 }
 
-/// The processes that had the CPUs longest, in brief.
+/// The processes with the longest CPU time, in short.
 pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let table = tables::occupancy::busiest(document);

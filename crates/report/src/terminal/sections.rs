@@ -1,4 +1,4 @@
-//! The longest sections of a kernel that are not preemptible.
+//! The longest non-preemptible sections of a kernel.
 
 use super::ShowOptions;
 use super::exact::stack;
@@ -11,10 +11,10 @@ use crate::tables::exact as tables;
 use punctual_bundle::sections::SectionsDocument;
 use punctual_bundle::summary::VerdictWord;
 
-/// Sections of each kind that are shown with their calls.
+/// Sections of each kind shown with their calls.
 const WITH_CALLS: usize = 3;
 
-/// The whole page, with so many sections of each kind.
+/// The whole page, with at most `worst` sections of each kind.
 pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let insn_ns = document.ns_per_instruction;

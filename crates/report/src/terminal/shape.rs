@@ -1,5 +1,5 @@
-//! The shapes of the distributions, one line a series on a common logarithmic axis, so that series
-//! and phases can be compared.
+//! The shapes of the distributions, one line per series on a common logarithmic axis, so that
+//! series and phases can be compared.
 
 use super::paint::{Page, Tone};
 use crate::format;
@@ -11,10 +11,10 @@ use std::cmp::Reverse;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
 const NAME_WIDTH: usize = 28;
-/// Columns of a shape: wider ones show no more.
+/// The maximum width of a shape: a wider one adds no information.
 const CELLS_MAX: usize = 72;
 const CELLS_MIN: usize = 16;
-/// The axis spans at most this ratio; what is smaller stands in its first cell.
+/// The maximum ratio of the axis; smaller values are in its first cell.
 const DECADES: f64 = 1e5;
 
 /// A named distribution: for each occupied bucket its upper end and the samples up to it.
@@ -23,7 +23,7 @@ pub struct Shape {
     pub curve: Vec<(Nanos, u64)>,
 }
 
-/// The common axis: latencies from `low` to `high`, equal distances for equal ratios.
+/// The common axis: latencies from `low` to `high` on a logarithmic scale.
 struct Axis {
     low: f64,
     high: f64,
@@ -41,7 +41,7 @@ pub fn write(out: &mut Page, phases: &[PhaseView]) {
     write_all(out, phases.iter().flat_map(shapes_of).collect());
 }
 
-/// Any distributions; those without samples are left out.
+/// Draws the distributions; those without samples are omitted.
 pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
     shapes.retain(|shape| !shape.curve.is_empty());
     let more = shapes.len().saturating_sub(SHOWN);
@@ -56,7 +56,7 @@ pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
         shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
     let name_width = names.iter().map(|name| format::width_of(name)).max().unwrap_or(0);
     let cells = out.options.width.saturating_sub(name_width + 4).clamp(CELLS_MIN, CELLS_MAX);
-    // A single value still wants an axis; one sample at zero does not want four more decades.
+    // A single value still needs an axis; one sample at zero does not need four more decades.
     let low = (low as f64).max(high as f64 / DECADES);
     let axis = Axis { low, high: (high as f64).max(low * 2.0), cells };
     out.heading("distributions (number of samples by latency, both logarithmic)");
@@ -79,7 +79,7 @@ fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {
     phase.series.iter().map(shape)
 }
 
-/// A bar for each cell, its height by the logarithm of its count; one sample alone still shows.
+/// A bar for each cell, its height by the logarithm of its count; a single sample is visible.
 fn bars(out: &Page, axis: &Axis, curve: &[(Nanos, u64)]) -> String {
     let mut counts = vec![0u64; axis.cells];
     let mut before = 0;

@@ -1,5 +1,4 @@
-//! Tables in a terminal: columns that line up, the least important hidden where it is too narrow
-//! for all.
+//! Tables in a terminal: aligned columns; the least important ones are hidden if it is too narrow.
 
 use super::paint::{Page, Tone};
 use crate::format::{self, shortened, width_of};
@@ -8,10 +7,10 @@ use punctual_core::Nanos;
 
 const INDENT: usize = 2;
 const BETWEEN: usize = 2;
-/// A column that shrinks keeps so much.
+/// The minimum width of a column that shrinks.
 const SHRUNK: usize = 12;
 
-/// A cell as it is written.
+/// A formatted cell.
 struct Drawn(String, Tone);
 
 /// The heading, with the unit of its times, and [`body`].
@@ -21,7 +20,7 @@ pub fn section(out: &mut Page, table: &Table) -> Vec<String> {
     body(out, table)
 }
 
-/// What it is called, with the unit of its times.
+/// Its title, with the unit of its times.
 pub fn title(out: &Page, table: &Table) -> String {
     let unit = match (table.has_times(), table.title.contains(": ")) {
         (false, _) => String::new(),
@@ -31,8 +30,7 @@ pub fn title(out: &Page, table: &Table) -> String {
     format!("{}{unit}", format::plain(&table.title))
 }
 
-/// The table; below it what is not in it and what must be known to read it. Returns the headings
-/// that found no space.
+/// The table; below it what was omitted and the remarks. Returns the headings that did not fit.
 pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
     let (mut columns, rows, more) = table.of(Face::Terminal);
     let mut drawn: Vec<Vec<Drawn>> = Vec::new();
@@ -65,8 +63,8 @@ pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
     hidden
 }
 
-/// Rows that begin with a sentence, each as a paragraph that wraps: the sign of its verdict before
-/// it, all else in parentheses behind it.
+/// Rows that begin with a sentence, each as a wrapped paragraph: the sign of its verdict before it,
+/// all else in parentheses behind it.
 pub fn list(out: &mut Page, table: &Table) {
     let (columns, rows, _) = table.of(Face::Terminal);
     for row in rows {
@@ -83,7 +81,7 @@ pub fn list(out: &mut Page, table: &Table) {
         let first = texts.next().unwrap_or_default();
         let more = texts.collect::<Vec<_>>().join(", ");
         let more = if more.is_empty() { more } else { format!(" ({more})") };
-        // What is as it should be, more quietly.
+        // Satisfied items are shown faintly.
         let tone = match verdict.map(|cell| cell.tone) {
             Some(Tone::Good) => Tone::Faint,
             Some(tone) => tone,
@@ -93,13 +91,13 @@ pub fn list(out: &mut Page, table: &Table) {
     }
 }
 
-/// A cell in its colour, outside a table, and its width.
+/// A cell in its colour, outside of a table, and its width.
 pub fn painted(out: &Page, cell: &Cell) -> (String, usize) {
     let text = words(out, &cell.value, cell.tone);
     (out.paint(cell.tone, &text), width_of(&text))
 }
 
-/// A row of second views below its own.
+/// A row of second views below its own row.
 fn beside(out: &Page, table: &Table, row: &[&Cell]) -> Option<Vec<Drawn>> {
     row.iter().find(|cell| cell.beside.is_some())?;
     let second = |cell: &&Cell| {
@@ -151,8 +149,8 @@ fn words(out: &Page, value: &Value, tone: Tone) -> String {
     }
 }
 
-/// Of each column, whether it says what a row is of, which the first does, or what came out: a
-/// verdict. Without these a table says nothing.
+/// For each column, whether it identifies the row, as the first does, or holds a result: a verdict.
+/// Without these a table is meaningless.
 fn identity_and_results(rows: &[Vec<&Cell>]) -> Vec<bool> {
     let columns = rows.first().map_or(0, Vec::len);
     let verdict = |k: usize| {
@@ -162,8 +160,7 @@ fn identity_and_results(rows: &[Vec<&Cell>]) -> Vec<bool> {
     (0..columns).map(|k| k == 0 || verdict(k)).collect()
 }
 
-/// Takes away columns until the others have room, and returns their headings; none of those that
-/// are `kept`.
+/// Removes columns until the others fit, and returns their headings; keeps those marked in `kept`.
 fn hide(
     out: &Page,
     mut kept: Vec<bool>,
@@ -184,7 +181,7 @@ fn hide(
     hidden
 }
 
-/// Cuts what can be cut where the table is still too wide, and returns the widths that are left.
+/// Cuts shrinkable columns if the table is still too wide, and returns the remaining widths.
 fn shrink(out: &Page, columns: &[&Column], rows: &mut [Vec<Drawn>]) -> Vec<usize> {
     let mut widths = widths(columns, rows);
     let excess = total(&widths).saturating_sub(out.options.width);

@@ -10,7 +10,7 @@ use punctual_bundle::tail::{SeriesTail, Tails};
 
 const NAME_WIDTH: usize = 60;
 
-/// All of them; with every gate where `gates` are requested.
+/// All tails; with every gate if `gates` are requested.
 pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
     let options = &options.in_time(tails.timebase);
     let mut out = Page::new(options);

@@ -1,4 +1,4 @@
-//! The small pages; the summary is shown over the fixture bundles in tests/show.rs.
+//! The small pages; tests/show.rs shows the summary of the fixture bundles.
 
 use super::paint::wrap;
 use super::*;

@@ -1,5 +1,5 @@
-//! What was run, when, and how it ended: before any figure, so that none is read as more than it
-//! is.
+//! The experiment, the time and the outcome of a run: before any figure, so that none is
+//! over-interpreted.
 
 use super::paint::{Page, Tone};
 use crate::answer::known;
@@ -11,7 +11,7 @@ use punctual_bundle::{Outcome, Reason, Timebase};
 
 /// Proofs beyond this are only counted.
 const PROOFS: usize = 4;
-/// Reasons beside the requirements that are shown; the rest is counted.
+/// Reasons shown beside the requirements; the rest are counted.
 const REASONS: usize = 4;
 
 pub fn write(out: &mut Page, summary: &Summary) {
@@ -40,7 +40,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     }
 }
 
-/// What was run, and when.
+/// The experiment and the time of the run.
 pub fn name(out: &mut Page, summary: &Summary) {
     let name = format::clipped(&summary.experiment, 60, out.options.ascii);
     let name = out.paint(Tone::Strong, &name);
@@ -50,8 +50,8 @@ pub fn name(out: &mut Page, summary: &Summary) {
     out.line(&format!("{name}  {when}"));
 }
 
-/// The digest of all samples, below all figures: in virtual time, where a run can be repeated and
-/// the digest shows that it was. Elsewhere no two runs share one, and it is left to `--json`.
+/// The digest of all samples, below all figures: only in virtual time, where a run can be repeated
+/// and the digest proves it. Elsewhere no two runs share one, and only `--json` shows it.
 pub fn write_digest(out: &mut Page, summary: &Summary) {
     let is_virtual = Timebase::of(summary.target.as_ref()) == Timebase::Virtual;
     if let Some(digest) = summary.digest.as_ref().filter(|_| is_virtual) {
@@ -60,7 +60,7 @@ pub fn write_digest(out: &mut Page, summary: &Summary) {
     }
 }
 
-/// Enough of it to distinguish runs, and whether repeats agree.
+/// Enough digits to distinguish runs, and whether repeats agree.
 fn digest_line(summary: &Summary, digest: &str) -> String {
     let repeats = summary.target.as_ref().map_or(&[][..], |target| &target.repeats);
     let agree = match repeats {
@@ -104,13 +104,13 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     })
 }
 
-/// That the run is invalid, and why: each proof that fails, once.
+/// That the run is invalid, and why: each failed proof once.
 fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     let Some(validity) = &summary.validity else { return Vec::new() };
     let mut against = summary.verdict.against();
     let is_stopped = against.any(|reason| matches!(reason, Reason::StopAbove { .. }));
     let of = |outcome: ProofOutcome| {
-        // A stop that was asked for leaves fewer samples: the others stay valid.
+        // A requested stop leaves fewer samples: the others stay valid.
         let is_stop = move |proof: &&Proof| {
             is_stopped && proof.proof == ProofWord::Samples && outcome == ProofOutcome::Unknown
         };
@@ -138,7 +138,7 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     lines
 }
 
-/// The reasons for the verdict that stand neither in the answer nor in the tables below.
+/// The reasons for the verdict that are neither in the answer nor in the tables below.
 fn further_reasons(summary: &Summary) -> Option<String> {
     let is_above = |reason: &&Reason| match reason {
         Reason::NotAsAsked { .. } | Reason::CutOff { .. } | Reason::StopAbove { .. } => true,

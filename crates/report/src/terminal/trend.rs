@@ -1,4 +1,4 @@
-//! Histories of runs: what the newest run is, and where figures changed.
+//! Histories of runs: the verdict on the newest run, and where figures changed.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -8,7 +8,7 @@ use crate::tables::trend as tables;
 use crate::verdict::baseline;
 use punctual_bundle::baseline::TrendDocument;
 
-/// Files that are named of those that were left out.
+/// Omitted files that are named.
 const NAMED: usize = 3;
 
 /// All histories, one below the other.

@@ -1,4 +1,4 @@
-//! What a tuning found.
+//! The results of a tuning.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -8,8 +8,8 @@ use crate::sentence::tune as words;
 use crate::tables::tune as tables;
 use punctual_bundle::tune::{Answer, TuningDocument};
 
-/// Settings that can be tried, each with its risk, a condition and its value; and what is left out,
-/// with the reason.
+/// Settings that can be tried, each with its risk, a condition and its value; and omitted ones with
+/// the reason.
 pub fn tune_settings(
     settings: Vec<[String; 4]>,
     left_out: Vec<(String, String)>,
@@ -24,7 +24,7 @@ pub fn tune_settings(
     out.finish()
 }
 
-/// The whole page. `directory` stands in the commands that it names.
+/// The whole page. `directory` is inserted into the commands.
 pub fn tune(document: &TuningDocument, directory: &str, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let is_better = document.set.as_ref().is_some_and(|set| set.answer == Answer::Better);
@@ -56,7 +56,7 @@ pub fn tune(document: &TuningDocument, directory: &str, options: &ShowOptions) -
     out.finish()
 }
 
-/// A paragraph for each reason.
+/// One paragraph per reason.
 fn write_left_out<'a>(out: &mut Page, all: impl Iterator<Item = (&'a String, &'a String)>) {
     for (names, why) in words::by_reason(all) {
         out.paragraph("  ", "    ", Tone::Plain, &format!("{}: {}", plain(&names), plain(why)));

@@ -1,4 +1,4 @@
-//! A run as its bundle shows it while it goes on.
+//! A run in progress as its bundle shows it.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -9,19 +9,19 @@ use punctual_analyze::{Distribution, first_violation, percentiles, views};
 use punctual_bundle::{Bundle, Outcome, Series};
 use punctual_core::Nanos;
 
-/// What is known of the run.
+/// The state of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RunState {
-    /// It saved its figures so long ago, a moment.
+    /// It last saved its figures this short time ago.
     GoesOn(Nanos),
-    /// It has no ending, and has saved nothing for so long.
+    /// It has no ending, and has saved nothing for this time.
     Silent(Option<Nanos>),
-    /// It has no ending, and nobody writes it any more.
+    /// It has no ending, and its writer is gone.
     Killed,
     Ended(Outcome),
 }
 
-/// Its name and state, a line for each series, and violated requirements.
+/// Its name and state, one line per series, and violated requirements.
 pub fn watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let name = out.paint(Tone::Strong, &plain(&bundle.manifest.experiment));

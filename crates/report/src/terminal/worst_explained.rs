@@ -1,4 +1,4 @@
-//! After the figures of a run: of each series the worst sample, and what most of its time went to.
+//! The worst sample of each series with its main cause, after the figures of a run.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -12,7 +12,7 @@ const LISTED: usize = 16;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
-/// One line a series; nothing where no sample is explained. The first sample of each series is its
+/// One line per series; empty if no sample is explained. The first sample of each series is its
 /// worst.
 pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
@@ -32,7 +32,7 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
         Column::figures(out.unit(), 0),
         Column::figures("of which", 1),
         Column::text("cause", 0),
-        // Who it was is the answer: where there is little room, names are cut, shares hidden.
+        // The culprit is the answer: in little room, names are cut and shares hidden.
         Column::text("who", 0).at_most(name),
     ];
     let rows = worst.iter().take(LISTED).map(|sample| row(sample, all));

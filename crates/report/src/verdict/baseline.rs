@@ -1,11 +1,11 @@
-//! What a run is beside those before it, in sentences.
+//! A run compared with earlier ones, in sentences.
 
 use crate::format::counted;
 use crate::tables::Tone;
 use crate::tables::trend::{by_words, value_words};
 use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 
-/// What is to be said of the newest run, a paragraph each.
+/// The verdict on the newest run, one paragraph per statement.
 pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let runs = counted(held.runs, "run");
     if let Some(why) = &held.not_held {
@@ -47,7 +47,7 @@ pub fn of_few(runs: u64, missing: u64) -> String {
     format!("not judged yet: {runs} of {}", counted(runs.saturating_add(missing), "run"))
 }
 
-/// A figure far outside of all runs before.
+/// A figure far outside of the range of all earlier runs.
 pub fn of_leap(leap: &LeapingFigure) -> String {
     let by = by_words(leap.by, leap.is_time, leap.is_difference);
     let more = match leap.more {
@@ -57,7 +57,7 @@ pub fn of_leap(leap: &LeapingFigure) -> String {
     format!("{} {by} above its median of {}; {more}", leap.figure, counted(leap.runs, "run"))
 }
 
-/// A figure that is worse than before: how far, since when, and what else changed then.
+/// A figure that is worse than before: by how much, since when, and what else changed then.
 pub fn of_worse(worse: &WorseFigure) -> String {
     let (how, since, changed) = (by_how_much(worse), since(worse), changed(worse));
     format!("worse than its baseline {since}: {how}; {changed}")

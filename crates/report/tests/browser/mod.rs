@@ -1,4 +1,4 @@
-//! The browser that tests use, and what it makes of a page.
+//! The browser for tests, and the result of a page in it.
 #![allow(dead_code)]
 
 use std::fs::{self, File};
@@ -22,17 +22,17 @@ pub fn path() -> Option<PathBuf> {
     found
 }
 
-/// How long a browser may take for a page; it takes a second or two.
+/// The time limit of a browser for a page; it normally takes a second or two.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the browser made of a page: the document after its script ran, and the lines on its
+/// The result of a page in the browser: the document after its script ran, and the lines on its
 /// console.
 pub struct Seen {
     pub document: String,
     pub console: Vec<String>,
 }
 
-/// `None`, with a message, without a browser.
+/// Opens a page; `None`, with a message, without a browser.
 pub fn open(page: &str, directory: &Path) -> Option<Seen> {
     let browser = path()?;
     let file = directory.join("page.html");
@@ -90,7 +90,7 @@ pub fn assert_drawn(seen: &Seen, plots: usize) {
     assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
 }
 
-/// A server that hostile names lead to, and that must receive no request.
+/// A server whose address is in hostile names, and that must receive no request.
 pub struct Bait {
     server: TcpListener,
     pub url: String,
@@ -116,8 +116,7 @@ impl Bait {
     }
 }
 
-/// The page with a script of the test's own, which its policy would not let run: for what a reader
-/// does with the mouse.
+/// The page with a script of the test, which its policy would block: for mouse actions of a reader.
 pub fn driven(page: &str, script: &str) -> String {
     let (before, policy) =
         page.split_once("<meta http-equiv=\"Content-Security-Policy\"").expect("a policy");

@@ -1,5 +1,5 @@
-//! A strict reader of OpenMetrics text 1.0, as far as counters, gauges and histograms go: what it
-//! refuses a collector may refuse.
+//! A strict reader of OpenMetrics text 1.0 for counters, gauges and histograms: a collector may
+//! refuse what it refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// Samples by their whole name (`x_total`, `x_bucket`).
+/// Samples by their full name (`x_total`, `x_bucket`).
 pub type Samples = BTreeMap<String, Vec<Sample>>;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Family {
     has_help: bool,
 }
 
-/// The samples of a text, or the first thing that is wrong.
+/// The samples of a text, or the first error.
 pub fn read(text: &str) -> Result<Samples, String> {
     let body = text.strip_suffix("# EOF\n").ok_or("it does not end with `# EOF`")?;
     let mut samples = Samples::new();

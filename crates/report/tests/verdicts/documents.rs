@@ -1,4 +1,4 @@
-//! Labs, searches and comparisons: however they end, terminal, page, JUnit and exit code agree.
+//! Labs, searches and comparisons: in all outcomes, terminal, page, JUnit and exit code agree.
 
 use super::outputs::is_well;
 use punctual_bundle::Exit;
@@ -17,7 +17,7 @@ const WORDS: [(&str, Exit); 4] = [
     ("invalid", Exit::NoEvidence),
 ];
 
-/// What each output looks like, beside the exit code.
+/// Checks that all outputs agree with the exit code.
 fn agree(way: &str, exit: Exit, text: &str, page: &str, junit: Vec<u8>) {
     let well = exit == Exit::Done;
     let junit = String::from_utf8(junit).unwrap();
@@ -83,7 +83,7 @@ fn lab(verdict: Option<&str>, state: &str, equal: Option<bool>, finished: bool) 
     serde_json::from_value(document).unwrap()
 }
 
-/// Verdict, state, whether repetitions are equal, whether all was run; the exit code.
+/// Verdict, state, whether repetitions are equal, whether the lab is complete; the exit code.
 type WayOfLab = (Option<&'static str>, &'static str, Option<bool>, bool, Exit);
 
 #[test]

@@ -1,4 +1,4 @@
-//! The outputs that show an answer, each read back as a person or a program reads it.
+//! The outputs with an answer, each read back as a person or a program reads it.
 
 use crate::openmetrics::check::read;
 use punctual_analyze::{summarize, views};
@@ -10,13 +10,13 @@ use punctual_report::openmetrics::Exposition;
 use punctual_report::terminal::{self, ShowOptions};
 use scraper::{Html, Selector};
 
-/// What an output says.
+/// The answer in an output.
 pub struct Shown {
-    /// Whether it looks as if all were well.
+    /// Whether it looks like a success.
     pub is_well: bool,
-    /// The word of the verdict, where it has one: `Some(None)` where nothing was asked.
+    /// The word of the verdict, if it has one: `Some(None)` if nothing was required.
     pub word: Option<Option<&'static str>>,
-    /// All of it, or the part that counts.
+    /// The whole text, or its relevant part.
     pub text: String,
 }
 
@@ -28,7 +28,7 @@ pub enum Output {
     Format(Format),
 }
 
-/// Whether a format shows an answer. Without a wildcard: a new one is looked at here.
+/// Whether a format shows an answer. Without a wildcard: a new format must be added here.
 const fn answers(format: Format) -> bool {
     match format {
         Format::Junit | Format::Lava | Format::Kcidb | Format::Json | Format::CyclictestJson => {
@@ -80,7 +80,7 @@ pub fn shown(output: Output, bundle: &Bundle) -> Shown {
     }
 }
 
-/// What a title says where something is not well.
+/// Words in a title that report a problem.
 const ALARMS: [&str; 9] = [
     "NOT MET",
     "UNDECIDED",
@@ -102,7 +102,7 @@ fn terminal(bundle: &Bundle) -> Shown {
     Shown { is_well, word: None, text: title }
 }
 
-/// What a collector stores.
+/// The data that a collector stores.
 fn metrics(bundle: &Bundle) -> Shown {
     let mut exposition = Exposition::default();
     let labels = [("experiment", "ways".to_owned())];
@@ -127,7 +127,7 @@ pub fn page(bundles: &[&Bundle]) -> (bool, String) {
     is_well(&report(&inputs).unwrap())
 }
 
-/// Whether no banner of a page alarms; what they say.
+/// Whether no banner of a page alarms; the text of the banners.
 pub fn is_well(page: &str) -> (bool, String) {
     let page = Html::parse_document(page);
     let banners = Selector::parse(".banner").unwrap();
@@ -160,7 +160,7 @@ fn of_format(format: Format, bundle: &Bundle) -> Shown {
             };
             (tests.iter().all(ok), None)
         }
-        // The code that the tool returned.
+        // The return code of the tool.
         Format::CyclictestJson => (json()["return_code"] == 0, None),
         _ => {
             let summary: punctual_bundle::summary::Summary = serde_json::from_str(&text).unwrap();

@@ -21,7 +21,7 @@ use std::path::Path;
 
 macro_rules! ways {
     ($($way:ident => ($word:expr, $exit:ident)),* $(,)?) => {
-        /// How a run ended.
+        /// The way in which a run ended.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Way { $($way),* }
 
@@ -29,7 +29,7 @@ macro_rules! ways {
             pub const ALL: [Way; [$(Way::$way),*].len()] = [$(Way::$way),*];
         }
 
-        /// What must come out, everywhere.
+        /// The expected result in every output.
         pub fn expected(way: Way) -> (Option<VerdictWord>, Exit) {
             match way { $(Way::$way => ($word, Exit::$exit)),* }
         }
@@ -92,7 +92,7 @@ ways! {
     DamagedAfterNotMet => (Some(NotMet), NotMet),
 }
 
-/// What the samples, which took 10 µs each, meet, do not meet, or do not decide.
+/// Requirements that the samples, which took 10 µs each, meet, do not meet, or do not decide.
 const MET: &str = "max < 1ms";
 const NOT_MET: &str = "max < 1us";
 const OPEN: &str = "faults == 0";
@@ -161,7 +161,7 @@ const FULL: &str = "cannot write 0000.log: No space left on device";
 
 const BREAKS_OFF: &str = "its last line has no end";
 
-/// What a trace lacks.
+/// The missing part of a trace.
 fn missing(way: Way) -> Option<Missing> {
     Some(match way {
         Way::TraceCutOff | Way::TraceCutOffNoneAsked | Way::TraceCutOffNotMet => {
@@ -175,7 +175,7 @@ fn missing(way: Way) -> Option<Missing> {
     })
 }
 
-/// Writes the bundle as a run that ends so does.
+/// Writes the bundle of a run that ends this way.
 pub fn make(way: Way, directory: &Path) {
     let created = "2026-11-21T08:00:00Z".parse().unwrap();
     let mut writer = BundleWriter::create_at(directory, "ways", "run", created).unwrap();
@@ -223,7 +223,7 @@ pub fn make(way: Way, directory: &Path) {
     }
 }
 
-/// What the runs before it say.
+/// The comparison with earlier runs.
 fn baseline(way: Way, created: jiff::Timestamp) -> Option<HeldAgainst> {
     let worse = WorseFigure {
         figure: "main/cpu0 p99".into(),
@@ -265,7 +265,7 @@ fn leap() -> LeapingFigure {
     }
 }
 
-/// One phase, and a second one where the run does not come to it.
+/// One phase, and a second one if the run does not reach it.
 fn plan(way: Way) -> String {
     let require = requirement(way).map_or(String::new(), |text| format!("require = [{text:?}]\n"));
     let later = match way {
@@ -351,7 +351,7 @@ fn target(started: jiff::Timestamp) -> RanOn {
     RanOn { failed, ..RanOn::new("ssh", "board", started) }
 }
 
-/// A recording alone, of which a tenth is missing.
+/// Only a recording, of which a tenth is missing.
 fn record(directory: &Path) {
     let mut recorded = Recorded::without_events("BPF", MonotonicNs(0));
     let name = "cpu 0".to_owned();

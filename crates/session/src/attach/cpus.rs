@@ -1,4 +1,4 @@
-//! Who disturbs CPUs, as a plan: one phase with one measure, of the kind `entries`.
+//! The plan for the disturbances of CPUs: one phase with one measure, of the kind `entries`.
 
 use super::attached_plan;
 use crate::exit::Failure;
@@ -10,15 +10,15 @@ use punctual_plan::kinds::EntriesPlan;
 use punctual_plan::{Length, Plan};
 use punctual_sys::attributes;
 
-/// What is asked of CPUs.
+/// The request for CPUs.
 pub struct EntriesAsked {
     pub cpus: CpuSet,
-    /// They are measured no longer than this.
+    /// The maximum duration.
     pub duration: Option<Nanos>,
     pub requirements: Vec<SeriesRequirement>,
 }
 
-/// The plan for a system with these CPUs, and the experiment that it is of.
+/// The plan for a system with these CPUs, and its experiment.
 pub fn entries_plan(
     asked: EntriesAsked,
     online: &CpuSet,
@@ -39,7 +39,7 @@ pub fn entries_plan(
     Ok((loaded, plan))
 }
 
-/// Options of a run that make no sense for CPUs.
+/// Refuses options of a run that make no sense for CPUs.
 pub fn refuse_for_cpus(options: &RunOptions) -> Result<(), Failure> {
     let refused = match options {
         RunOptions { explain: true, .. } => {
@@ -72,7 +72,7 @@ fn check(
     }
 }
 
-/// Where punctual itself runs: on none of the CPUs that it measures, if there are others.
+/// The CPUs for punctual itself: not the measured ones, if there are others.
 fn beside(chosen: &CpuSet, online: &CpuSet) -> CpuSet {
     let allowed = attributes::affinity(0).unwrap_or_else(|_| online.clone());
     match allowed.difference(chosen) {

@@ -1,5 +1,4 @@
-//! What is asked of a program that is attached to, as a plan: one phase with one measure, of the
-//! kind `program`.
+//! The plan for an attached program: one phase with one measure, of the kind `program`.
 
 use super::attached_plan;
 use crate::cycles::target::Target;
@@ -11,21 +10,21 @@ use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{Length, Plan, Workload};
 
-/// Any process: which one it is says [`crate::run::AttachedTo`].
+/// A placeholder process: [`crate::run::AttachedTo`] has the real one.
 const MEASURE: &str = "kind = \"program\"\npid = 1\n";
 
-/// What is asked of its cycles.
+/// The options of its cycles.
 pub struct CyclesAsked {
-    /// What releases them; inferred for each thread where it is not said.
+    /// The release of its cycles; by default inferred for each thread.
     pub kind: Option<CycleKind>,
     /// Response times above this are counted.
     pub deadline: Option<Nanos>,
-    /// It is measured no longer than this.
+    /// The maximum duration.
     pub duration: Option<Nanos>,
     pub requirements: Vec<SeriesRequirement>,
 }
 
-/// The plan, and the experiment that it is of.
+/// The plan, and its experiment.
 pub fn plan(
     target: &Target,
     asked: CyclesAsked,
@@ -53,7 +52,7 @@ mod tests {
     use crate::options::RunOptions;
     use punctual_bundle::{BundleWriter, PhaseMeta};
 
-    /// A run would lock memory, keep CPUs out of idle states, and announce its CPUs to others.
+    /// A run would lock memory, restrict the idle states of CPUs, and announce its CPUs to others.
     #[test]
     fn nothing_is_asked_of_the_machine_and_options_of_a_run_apply() {
         let asked = CyclesAsked {

@@ -1,4 +1,4 @@
-//! Who watches while a program or CPUs are attached to, and what they see.
+//! Watchers of an attachment, and the state that they see.
 
 use crate::cycles::rows::{ThreadRow, TopCulprit};
 use crate::run::CpuRow;
@@ -6,29 +6,29 @@ use crate::run::watcher::Snapshot;
 use punctual_core::{CpuSet, Nanos};
 use punctual_sys::clock;
 
-/// A watcher: of an attached program, which is [`Attached`], or of CPUs, which are [`Disturbed`].
+/// A watcher: of an attached program ([`Attached`]), or of CPUs ([`Disturbed`]).
 pub trait Watcher<State> {
     fn refresh(&mut self, state: &State);
-    /// Nothing is measured any more.
+    /// Called after measuring has ended.
     fn end(&mut self) {}
 }
 
 /// The state at a refresh.
 pub struct Attached {
     pub name: String,
-    /// Since it was attached to.
+    /// The time since the attachment.
     pub elapsed: Nanos,
-    /// How long it will take; `None`: until interrupted or the program ends.
+    /// The planned duration; `None`: until interrupted or the program ends.
     pub planned: Option<Nanos>,
     pub threads: Vec<ThreadRow>,
     /// Threads whose cycles are not known yet, or that have none.
     pub others: usize,
-    /// What delayed the cycles of the last minute the most.
+    /// The top delay of the last minute's cycles.
     pub culprit: Option<TopCulprit>,
 }
 
 impl Attached {
-    /// Of a run that attaches to a program.
+    /// The state of a run that attaches to a program.
     pub fn of(snapshot: &Snapshot<'_>) -> Attached {
         let now = clock::monotonic();
         let programs = || snapshot.phase.programs.iter().map(|program| &program.cycles);
@@ -50,13 +50,13 @@ impl Attached {
 pub struct Disturbed {
     pub chosen: CpuSet,
     pub elapsed: Nanos,
-    /// How long it will take; `None`: until interrupted.
+    /// The planned duration; `None`: until interrupted.
     pub planned: Option<Nanos>,
     pub cpus: Vec<CpuRow>,
 }
 
 impl Disturbed {
-    /// Of a run that attaches to CPUs.
+    /// The state of a run that attaches to CPUs.
     pub fn of(snapshot: &Snapshot<'_>) -> Disturbed {
         let entries = || snapshot.phase.entries.iter();
         Disturbed {

@@ -42,7 +42,7 @@ fn what_was_kept_comes_back_in_order_within_its_directory() {
     let days: Vec<String> = history.runs.iter().map(|run| run.created.to_string()).collect();
     assert_eq!(days[0], "2026-11-01T00:00:00Z");
     assert_eq!((days.len(), history.files.len()), (3, 3));
-    // What comes after the run itself, and other versions, are not before it.
+    // Later runs, and other versions, are not before it.
     let record = BaselineRun { digest: "other".into(), ..run("2026-11-02T12:00:00Z", 1.0) };
     assert_eq!(history.only(&record), 3);
     let mut history = History::read(&kept).expect("it is read");
@@ -104,7 +104,8 @@ fn a_run_is_held_and_what_changed_with_it_is_named() {
     assert_eq!((held.runs, held.missing), (5, 7));
 }
 
-/// As the records of an older version have no state, and as each run left one, with a record gone.
+/// With the records of an older version, which have no state, and of each run, with a record
+/// removed.
 #[test]
 fn a_change_that_was_found_stays_whatever_the_records_say_of_it() {
     let value = |day: usize| {
@@ -123,7 +124,7 @@ fn a_change_that_was_found_stays_whatever_the_records_say_of_it() {
         older.push(record.clone());
         kept.push(BaselineRun { found: Some(found(&held)), ..record });
     }
-    // A run that lacks the figure does not end it, nor does a state that names what is not there.
+    // A run that lacks the figure does not end it, nor does a state that names a missing run.
     let mut damaged = kept.clone();
     damaged.remove(17);
     let without = BaselineRun { figures: Vec::new(), ..run("2026-06-01T00:00:00Z", 1.0) };

@@ -1,4 +1,4 @@
-//! What delayed the longest cycles of a thread.
+//! The delays of a thread's longest cycles.
 
 use punctual_analyze::cycles::{CallNames, find_delay};
 use punctual_core::cycle::{Cycle, task_label};
@@ -6,8 +6,7 @@ use punctual_core::{Cell, Column, Split, Table};
 use punctual_report::format;
 use std::cmp::Reverse;
 
-/// A row for each of these cycles, with what took longer than in a typical one; `None` where
-/// nothing did.
+/// A row for each of these cycles, with the parts longer than in a typical one; `None` without any.
 pub fn table<'c>(
     longest: impl Iterator<Item = &'c Cycle>,
     typical: &Split,
@@ -30,7 +29,7 @@ pub fn table<'c>(
             by.or(own).map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
         ])
     };
-    // The longest are kept without what the cycle before took of them; the rows show all of it.
+    // The longest are kept without the overrun of the cycle before; the rows show all of it.
     let mut longest: Vec<&Cycle> = longest.collect();
     longest.sort_by_key(|cycle| Reverse(cycle.response_time()));
     let rows: Vec<_> = longest.into_iter().filter_map(row).collect();
@@ -76,19 +75,19 @@ mod tests {
         assert_eq!(words(&delayed), Cell::Nothing);
         delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(40_000)));
         assert_eq!(words(&delayed), Cell::from("peer-9"));
-        // The longest response first, whatever the cycle before took of it.
+        // The longest response first, including the overrun of the cycle before.
         let mut late = delayed;
         late.release = MonotonicNs(late.release.ns() - 900_000);
         late.wake.add(MainPart::Overrun, Nanos(900_000));
         let both =
             table([&delayed, &late].into_iter(), &typical.split(), &calls()).expect("delayed");
         assert_eq!(both.rows[0][0], Cell::from(late.response_time()));
-        // Of less than half of it, and one that was only interrupted.
+        // Less than half of it, and one that was only interrupted.
         delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(20_000)));
         assert_eq!(words(&delayed), Cell::Nothing);
         delayed.awaited = Some(by(peer, WokenBy::Irq, Nanos(50_000)));
         assert_eq!(words(&delayed), Cell::Nothing);
-        // Its own sleep has the name of the call; that of a shorter call would be another.
+        // The thread's own sleep has the name of the call; that of a shorter call would be another.
         delayed.awaited = Some(by(peer, WokenBy::Sleep, Nanos(50_000)));
         assert_eq!(words(&delayed), Cell::Nothing);
         for (call, time, expected) in [

@@ -1,4 +1,4 @@
-//! The settings of threads and of the system that a lint judges.
+//! The settings of threads and of the system for the lint.
 
 use punctual_analyze::cycles::lint::{Asks, HostFacts, Memory, ThreadFacts, Violation};
 use punctual_analyze::cycles::{CallNames, Site};
@@ -10,7 +10,7 @@ use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::rights::{Capability, Rights};
 use std::collections::BTreeMap;
 
-/// The settings of a thread now; `None` where it has ended. `site`: the wait of its cycles.
+/// The current settings of a thread; `None` if it has ended. `site`: the wait of its cycles.
 pub fn of_thread(
     files: &dyn Files,
     tid: u32,
@@ -64,8 +64,8 @@ fn refused(files: &dyn Files, tid: u32, status: &str) -> Option<String> {
     (is_none && lacks).then(|| why.to_owned())
 }
 
-/// Those of these threads that are the kernel's and have a lower priority than a real-time thread
-/// with this one: their scheduling in words.
+/// The kernel threads among these with a lower priority than a real-time thread with this one:
+/// their scheduling in words.
 pub fn lower_kernel_threads(
     files: &dyn Files,
     tids: impl Iterator<Item = u32>,
@@ -81,7 +81,7 @@ pub fn lower_kernel_threads(
     if own.policy.is_real_time() { tids.filter_map(words).collect() } else { BTreeMap::new() }
 }
 
-/// The scheduler takes the higher one first.
+/// The scheduler picks the higher one first.
 fn rank(scheduling: &Scheduling) -> u32 {
     match (scheduling.policy, scheduling.priority) {
         (Policy::Deadline, _) => u32::MAX,
@@ -89,13 +89,13 @@ fn rank(scheduling: &Scheduling) -> u32 {
     }
 }
 
-/// Whether a thread is the one that its process began with.
+/// Whether a thread is its process's main thread.
 fn is_first(status: &str) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     field("Tgid:").is_some_and(|process| field("Pid:") == Some(process))
 }
 
-/// `VmSize` and `VmLck` of proc_pid_status(5).
+/// The fields `VmSize` and `VmLck` of proc_pid_status(5).
 fn memory(status: &str) -> Fact<Memory> {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -108,8 +108,8 @@ fn memory(status: &str) -> Fact<Memory> {
     }
 }
 
-/// Whether a descriptor is a timerfd that was set to a time of CLOCK_REALTIME (proc_pid_fdinfo(5)):
-/// one that was set relatively does not move with the clock.
+/// Whether a descriptor is a timerfd set to a time of CLOCK_REALTIME (proc_pid_fdinfo(5)): one set
+/// relatively does not move with the clock.
 fn is_realtime_timerfd(files: &dyn Files, tid: u32, descriptor: u64) -> bool {
     let Ok(text) = files.read(&format!("/proc/{tid}/fdinfo/{descriptor}")) else { return false };
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -117,7 +117,7 @@ fn is_realtime_timerfd(files: &dyn Files, tid: u32, descriptor: u64) -> bool {
     field("clockid:") == Some("0") && flags.is_some_and(|flags| flags & 1 == 1)
 }
 
-/// What the check rules find of the system.
+/// The results of the check rules for the system.
 pub fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
     let context = Context::of(files, environment, None);
     let violation = |id: &str| {
@@ -132,7 +132,7 @@ pub fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
     let throttled = context.environment.rt_throttling.known().cloned();
     let share =
         throttled.and_then(|of| Some(of.runtime?.ns() as f64 / of.period.ns().max(1) as f64));
-    // In this order: where the kernel enforces the limit there is no fair server.
+    // In this order: if the kernel enforces the limit there is no fair server.
     let by_limit = violation("rt-throttling").and_then(|found| Some((share?, found)));
     let by_server = || Some((left_by_fair_server(files, &context)?, violation("fair-server")?));
     HostFacts {

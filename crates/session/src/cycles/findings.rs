@@ -1,4 +1,4 @@
-//! Findings about what could not be measured or written.
+//! Findings about failed measurements and writes.
 
 use punctual_bundle::BundleError;
 use punctual_core::{Finding, Nanos, Severity};
@@ -12,21 +12,21 @@ pub fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {
         .evidence(why.to_string())
 }
 
-/// The end of a thread that left its loop.
+/// The time of a thread after its loop.
 pub fn left_over(subject: &str, span: Nanos) -> Finding {
     let message = format!("the last {}, until exit, are in no cycle", span.readable());
     Finding::new("time-in-no-cycle", Severity::Note, subject, message)
         .remedy("what a thread does after its loop is in no figure: measure it by its own means")
 }
 
-/// A requirement on a thread of this name is open.
+/// An undecided requirement on a thread of this name.
 pub fn without_thread(phase: &str, name: &str) -> Finding {
     let message = format!("no thread {name:?} with cycles was seen: its requirement is undecided");
     Finding::new("requirement-without-thread", Severity::Bad, phase, message)
         .remedy("name the thread as its series are named: the part before the slash")
 }
 
-/// What could not be written.
+/// A failed write.
 pub fn incomplete(phase: &str, why: &BundleError) -> Finding {
     let message = "the bundle is incomplete: not everything could be written";
     Finding::new("bundle-incomplete", Severity::Bad, phase, message)
@@ -37,7 +37,7 @@ pub fn incomplete(phase: &str, why: &BundleError) -> Finding {
         )
 }
 
-/// What the longest cycles do not show.
+/// Parts missing in the longest cycles.
 pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
     let note = |id, message: String| Finding::new(id, Severity::Note, phase, message);
     let refused = (refused > 0).then(|| {
@@ -58,7 +58,7 @@ pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
     refused.into_iter().chain(stacks).collect()
 }
 
-/// The kernel does not show everything.
+/// Events that the kernel does not show.
 pub fn hidden(phase: &str, switches: u64) -> Option<Finding> {
     let message = format!(
         "{} to threads not seen: this kernel shows no events of an idle CPU; the time before the \

@@ -1,4 +1,4 @@
-//! Whose locks a thread waited for.
+//! The holders of locks that a thread waited for.
 
 use super::names::comm;
 use punctual_core::cycle::{Cycle, LockEvidence, LockHolder, id_here};
@@ -6,29 +6,29 @@ use punctual_core::{Cell, Column, Nanos, Table};
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// Holders that are distinguished, and those that are shown.
+/// The maximum number of distinguished holders, and of shown ones.
 const MOST: usize = 256;
 const SHOWN: usize = 10;
 
-/// The threads that held locks, with how that is known.
+/// The threads that held locks, with the evidence.
 #[derive(Default)]
 pub struct Holders {
     all: BTreeMap<(u32, LockEvidence), Held>,
 }
 
-/// What the locks of one cost.
+/// The cost of one holder's locks.
 struct Held {
     name: String,
     waits: u64,
     total: Nanos,
     /// In one cycle.
     longest: Nanos,
-    /// The response time of the longest cycle that waited for it.
+    /// The response time of the longest cycle that waited for the holder.
     response: Nanos,
 }
 
 impl Holders {
-    /// Takes in for whose locks a cycle waited the longest.
+    /// Adds the holder for whose locks a cycle waited the longest.
     pub fn add(&mut self, cycle: &Cycle) {
         let Some(holder) = cycle.holder else { return };
         let key = (holder.tid, holder.evidence);
@@ -48,7 +48,7 @@ impl Holders {
         held.response = held.response.max(cycle.response_time());
     }
 
-    /// As a table, the longest time first; `None` where no lock was waited for.
+    /// A table of them, the longest time first; `None` without a wait for a lock.
     pub fn table(&self) -> Option<Table> {
         let mut all: Vec<_> = self.all.iter().collect();
         all.sort_by_key(|(_, held)| std::cmp::Reverse(held.total));

@@ -1,5 +1,5 @@
-//! Runtime verification monitors of the kernel (Documentation/trace/rv): what those that are
-//! enabled report of the threads that are measured.
+//! Runtime verification monitors of the kernel (Documentation/trace/rv): reports of the enabled
+//! ones about the measured threads.
 
 use punctual_core::event::{NamedTracepoint, RecordBytes, TracepointFormat};
 use punctual_core::{CpuSet, Event, EventKind, Finding, Severity};
@@ -20,15 +20,15 @@ const COUNTED: usize = 4096;
 pub struct Monitors {
     recorder: Option<Recorder>,
     formats: Vec<TracepointFormat>,
-    /// By thread and tracepoint, with the first one's fields.
+    /// The number of errors by thread and tracepoint, with the fields of the first error.
     errors: BTreeMap<(u32, String), (u64, String)>,
-    /// Monitors that the kernel has, where none is enabled.
+    /// The kernel's monitors, if none is enabled.
     idle: Vec<String>,
     trouble: Option<String>,
 }
 
 impl Monitors {
-    /// Records their errors on these CPUs; on a kernel without monitors nothing.
+    /// Records their errors on these CPUs; does nothing on a kernel without monitors.
     pub fn start(files: &dyn Files, cpus: &CpuSet) -> Monitors {
         let mut monitors = Monitors::default();
         let Ok(available) = files.read(&format!("{RV}/available_monitors")) else {
@@ -71,7 +71,7 @@ impl Monitors {
         });
     }
 
-    /// What was seen of threads that `label` has a name for.
+    /// The findings about threads that `label` has a name for.
     pub fn findings<'l>(
         &self,
         phase: &str,
@@ -95,8 +95,8 @@ impl Monitors {
     }
 }
 
-/// Those of `enabled_monitors`: a nested one is `rtapp:sleep` there, and its tracepoint
-/// `error_sleep`; a container has none.
+/// The error tracepoints of `enabled_monitors`: a nested monitor is `rtapp:sleep` there, and its
+/// tracepoint `error_sleep`; a container has none.
 fn error_tracepoints(enabled: &str, exists: &dyn Fn(&str) -> bool) -> Vec<NamedTracepoint> {
     let name = |line: &str| {
         let monitor = line.trim().rsplit(':').next()?;
@@ -110,7 +110,7 @@ fn error_tracepoints(enabled: &str, exists: &dyn Fn(&str) -> bool) -> Vec<NamedT
     all
 }
 
-/// The thread that an error is about, the tracepoint, and what it says.
+/// The thread, the tracepoint and the text of an error.
 fn error_of(event: &Event, formats: &[TracepointFormat]) -> Option<(u32, String, String)> {
     let EventKind::Tracepoint { tracepoint, record } = &event.what else { return None };
     let format = formats.get(tracepoint.0 as usize)?;
@@ -118,8 +118,8 @@ fn error_of(event: &Event, formats: &[TracepointFormat]) -> Option<(u32, String,
     Some((tid, format.name.clone(), format.describe(record)))
 }
 
-/// Monitors of linear temporal logic have the thread in `pid`, automata of tasks in `id`. One of a
-/// CPU is about whoever runs there.
+/// Monitors of linear temporal logic have the thread in `pid`, automata of tasks in `id`. A monitor
+/// of a CPU means the thread that runs there.
 fn thread_of(format: &TracepointFormat, record: &RecordBytes) -> Option<u32> {
     let field = format.fields.iter().find(|field| ["pid", "id"].contains(&field.name.as_str()))?;
     field.value(record)?.parse().ok()
@@ -150,7 +150,7 @@ mod tests {
     use punctual_core::MonotonicNs;
     use punctual_core::event::{FieldKind, RecordField, Tid, TracepointId};
 
-    /// As `events/rv/error_sleep/format` describes it: `__data_loc char[] comm`, `pid_t pid`.
+    /// The format of `events/rv/error_sleep/format`: `__data_loc char[] comm`, `pid_t pid`.
     fn sleep_format() -> TracepointFormat {
         let field =
             |name: &str, offset, kind| RecordField { name: name.to_owned(), offset, size: 4, kind };

@@ -1,4 +1,4 @@
-//! What tasks of this machine are called now.
+//! The current names of this machine's tasks.
 
 use punctual_core::cycle::TaskName;
 use std::fs;
@@ -9,7 +9,7 @@ pub fn comm(pid: u32) -> Option<String> {
     Some(comm.trim_end_matches('\n').to_owned()).filter(|comm| !comm.is_empty())
 }
 
-/// The same as the kernel keeps it.
+/// The name of a task in the kernel's form.
 pub fn task_name(tid: u32) -> Option<TaskName> {
     let comm = fs::read(format!("/proc/{tid}/comm")).ok()?;
     let mut name = TaskName::default();

@@ -1,23 +1,24 @@
-//! Threads by the ids that they have in a PID namespace of their own (pid_namespaces(7)).
+//! Maps threads of a PID namespace to their global ids (pid_namespaces(7)).
 
 use super::names::comm;
 use punctual_core::cycle::{Cycle, TaskName};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Threads that are known at once.
+/// The maximum number of cached threads.
 const MOST: usize = 1_024;
 
-/// What ids in a namespace are outside of it.
+/// The mapping from ids in a namespace to global ones.
 #[derive(Default)]
 pub struct NamespaceIds {
-    /// By a thread of the process, and the id within; `None`: no thread of the process has it.
+    /// The global ids by a thread of the process, and the id within; `None`: no thread of the
+    /// process has it.
     known: BTreeMap<(u32, u32), Option<(u32, TaskName)>>,
 }
 
 impl NamespaceIds {
-    /// Gives the holder of a lock the id and the name that it has here. Of a process that it is no
-    /// thread of, it holds no lock.
+    /// Sets the global id and the name of a lock's holder. A holder that is not a thread of the
+    /// process holds no lock.
     pub fn translate(&mut self, cycle: &mut Cycle) {
         let Some(holder) = cycle.holder.as_mut().filter(|holder| holder.in_namespace) else {
             return;
@@ -51,7 +52,7 @@ fn find(of: u32, inside: u32) -> Option<(u32, TaskName)> {
     Some((tid, name))
 }
 
-/// `NSpid:\t4711\t3`: one for each namespace, the thread's own the last.
+/// The last id of `NSpid:\t4711\t3`, which has one for each namespace.
 fn innermost_id(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().next_back()?.parse().ok()

@@ -1,16 +1,16 @@
-//! What is asked of the cycles of a program.
+//! Options for the cycles of a program.
 
 use punctual_core::cycle::CycleKind;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_record::Backend;
 use std::collections::BTreeMap;
 
-/// What is asked of the cycles of a program.
+/// Options for the cycles of a program.
 #[derive(Default)]
 pub struct CycleOptions {
-    /// The phase that its series are in.
+    /// The phase of its series.
     pub phase: String,
-    /// By what its threads are watched: [`Backend::Auto`], or one of [`Backend::Btf`] and
+    /// How its threads are watched: [`Backend::Auto`], or one of [`Backend::Btf`] and
     /// [`Backend::Tracefs`] alone.
     pub backend: Backend,
     /// Only threads of this name.
@@ -21,7 +21,7 @@ pub struct CycleOptions {
     /// A response time above this ends it.
     pub stop_above: Option<Nanos>,
     pub requirements: Vec<SeriesRequirement>,
-    /// What else the bundle keeps beside each thread.
+    /// Further details of each thread in the bundle.
     pub details: BTreeMap<String, String>,
 }
 

@@ -1,5 +1,5 @@
-//! Threads that poll: they wait for nothing, and so have no cycles. Each time that the CPU was
-//! taken from one is a sample of its series `gap`. And how every thread spent its time.
+//! Threads that poll: they never wait, and so have no cycles. Each time that the CPU was taken from
+//! one is a sample of its series `gap`. Also how every thread spent its time.
 
 use super::options::{CycleOptions, WORKLOAD};
 use super::rows::ThreadRow;
@@ -12,22 +12,22 @@ use punctual_core::{Cell, Clock, Column, MonotonicNs, Nanos, Notes, Table};
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// How a thread without a wait is called where cycles have a kind.
+/// The kind of a thread without a wait.
 pub const POLL: &str = "poll";
-/// What the measure is called that has the table of all threads.
+/// The name of the measure with the table of all threads.
 const THREADS: &str = "threads";
 /// Gaps of a thread that are kept until it is known whether it polls.
 const KEPT: usize = 1 << 14;
-/// After this time it is known of a thread that lives: a program may compute for seconds before its
-/// first wait.
+/// The time after which a running thread is classified: a program may compute for seconds before
+/// its first wait.
 const LONG: Nanos = Nanos::from_secs(10);
-/// Gaps closer than this are one: between an interrupt and its softirq there is no event.
+/// Gaps closer than this are joined: between an interrupt and its softirq there is no event.
 const JOINED: Nanos = Nanos(1_000);
-/// Threads that are followed, and tasks that are told apart.
+/// The maximum number of followed threads, and of distinguished tasks.
 const MOST: usize = 512;
 const CULPRITS: usize = 256;
 
-/// The threads of a program that may poll, and how all of its threads spent their time.
+/// The threads of a program that may poll, and the time of all its threads by state.
 #[derive(Default)]
 pub struct Polling {
     threads: BTreeMap<u32, Poller>,
@@ -39,9 +39,9 @@ pub struct Polling {
 struct Poller {
     tid: u32,
     since: MonotonicNs,
-    /// As they were last seen while it lived.
+    /// The thread's facts at the last look while it lived.
     facts: Option<ThreadFacts>,
-    /// Gaps that are in no series yet.
+    /// Gaps without a series yet.
     kept: Vec<Gap>,
     pending: Option<Gap>,
     begun: Option<Begun>,
@@ -56,7 +56,7 @@ struct Begun {
     culprits: BTreeMap<TaskName, Delay>,
 }
 
-/// What another task had of the CPU.
+/// The CPU time of another task.
 #[derive(Clone, Copy, Default)]
 struct Delay {
     tid: u32,
@@ -66,7 +66,7 @@ struct Delay {
 }
 
 impl Polling {
-    /// Takes gaps in, of each thread in the order of time.
+    /// Adds gaps, of each thread in the order of time.
     pub fn push(
         &mut self,
         gaps: impl IntoIterator<Item = Gap>,
@@ -81,7 +81,7 @@ impl Polling {
         }
     }
 
-    /// How the threads run by now that have no series yet: after their end it is not known.
+    /// Reads the facts of threads without series: after their end they are unknown.
     pub fn look(&mut self, facts: impl Fn(u32) -> ThreadFacts) {
         for poller in self.threads.values_mut().filter(|one| one.begun.is_none()) {
             let now = facts(poller.tid);
@@ -91,7 +91,7 @@ impl Polling {
         }
     }
 
-    /// How long threads were in each state.
+    /// Adds how long threads were in each state.
     pub fn spent(&mut self, all: Vec<(u32, ThreadTimes)>, name: impl Fn(u32) -> Option<String>) {
         for (tid, times) in all {
             let known = self.times.get(&tid).map(|(name, _)| name.clone());
@@ -102,7 +102,8 @@ impl Polling {
         }
     }
 
-    /// The threads that poll and have no series yet, by now; with `over`, at the end of one or all.
+    /// The threads now known to poll that have no series yet; with `over`, at the end of one or
+    /// all.
     pub fn ripe(&self, now: MonotonicNs, over: Option<Option<u32>>) -> Vec<(u32, String)> {
         let is_over = |tid: u32| over.is_some_and(|of| of.is_none_or(|of| of == tid));
         let ripe = self.threads.values().filter(|one| {
@@ -116,7 +117,7 @@ impl Polling {
         ripe.filter_map(polls).collect()
     }
 
-    /// Begins the series of a thread, with what was seen of it so far.
+    /// Begins the series of a thread with its gaps so far.
     pub fn begin(
         &mut self,
         tid: u32,
@@ -137,7 +138,7 @@ impl Polling {
         Ok(())
     }
 
-    /// A thread has ended: its id may be another one's.
+    /// Ends a thread: its id may be reused.
     pub fn end(&mut self, tid: u32) {
         let Some(mut poller) = self.threads.remove(&tid) else { return };
         poller.finish();
@@ -160,7 +161,7 @@ impl Polling {
         all.filter_map(|one| Some((one.tid, one.begun.as_ref()?)))
     }
 
-    /// What its series begin with, of each thread that has one.
+    /// The prefix of the series of each thread that has some.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         self.begun().map(|(_, begun)| begun.label.as_str())
     }
@@ -169,7 +170,7 @@ impl Polling {
         self.begun().map(|(_, begun)| &begun.series)
     }
 
-    /// Each as a measure of the bundle, and one of all threads.
+    /// The measures of the bundle: one for each thread, and one for all.
     pub fn measures(&self) -> Vec<MeasureMeta> {
         let of = |(_, begun): (u32, &Begun)| begun.measure();
         let notes = |table: Table| Notes { tables: vec![table], ..Notes::default() };
@@ -196,7 +197,7 @@ impl Polling {
         })
     }
 
-    /// What each is, for people.
+    /// A description of each, for users.
     pub fn described(&self) -> impl Iterator<Item = String> {
         self.begun().map(|(tid, begun)| {
             format!(
@@ -225,7 +226,7 @@ impl Polling {
         self.times.iter().filter_map(words).collect()
     }
 
-    /// How all threads spent their time; those that ran most first.
+    /// How all threads spent their time; the longest running first.
     fn table(&self) -> Option<Table> {
         let mut all: Vec<_> =
             self.times.iter().filter(|(_, (_, of))| of.sum() > Nanos::ZERO).collect();
@@ -261,7 +262,7 @@ impl Poller {
     fn push(&mut self, gap: Gap) {
         match &mut self.pending {
             Some(pending) if gap.begin - pending.end <= JOINED => {
-                // What lies between no event shows.
+                // No event shows the time between.
                 let between = gap.begin - pending.end;
                 pending.split = pending.split.plus(&gap.split);
                 pending.split.add(punctual_core::MainPart::Unknown, between.max(Nanos::ZERO));
@@ -319,7 +320,7 @@ impl Begun {
         }
     }
 
-    /// Who had its CPU.
+    /// The tasks that had its CPU.
     fn table(&self) -> Option<Table> {
         let mut all: Vec<(&TaskName, &Delay)> = self.culprits.iter().collect();
         all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
@@ -401,7 +402,7 @@ mod tests {
         assert_eq!((second.begin.ns(), second.end.ns()), (20_000, 21_000));
     }
 
-    /// One that mostly waits, or is short, polls not; no thread is left out of the table.
+    /// A thread that mostly waits, or is short, does not poll; no thread is omitted from the table.
     #[test]
     fn threads_that_poll_are_known_by_their_times() {
         let mut polling = Polling::default();

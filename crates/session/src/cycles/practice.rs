@@ -1,4 +1,4 @@
-//! What a thread's cycles and settings show of how it is programmed: the input of the lint.
+//! The programming of a thread, from its cycles and settings: the input of the lint.
 
 use super::facts;
 use punctual_analyze::cycles::lint::{
@@ -11,19 +11,19 @@ use punctual_host::files::{Files, Root};
 use punctual_sys::attributes::{self, Scheduling};
 use std::collections::BTreeMap;
 
-/// Collected for a thread while it is measured.
+/// Observations of a thread while it is measured.
 #[derive(Default)]
 pub struct Practice {
     seen: Seen,
     facts: ThreadFacts,
     scheduling: Option<Scheduling>,
-    /// What its descriptors were open for when it first wrote into them.
+    /// The open flags of its descriptors at their first write.
     files: BTreeMap<u32, String>,
     looked_at: DescriptorSet,
 }
 
 impl Practice {
-    /// Looks what the thread wrote into, as long as it has that open.
+    /// Looks up descriptors that the thread wrote to, while they are open.
     pub fn look_at(&mut self, record: &Cycle) {
         let new = DescriptorSet(record.written.0 & !self.looked_at.0);
         self.looked_at = self.looked_at.union(new);
@@ -39,7 +39,7 @@ impl Practice {
         self.seen.add(measured);
     }
 
-    /// Reads the settings anew; those of a thread that has ended stay.
+    /// Reads the settings again; those of an ended thread stay.
     pub fn refresh(&mut self, tid: u32, inferred: &Inferred, calls: &CallNames) {
         if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site, calls) {
             self.facts = facts;
@@ -47,13 +47,12 @@ impl Practice {
         }
     }
 
-    /// Whether it runs under a real-time policy.
+    /// Whether the thread runs under a real-time policy.
     pub fn is_real_time(&self) -> bool {
         self.facts.policy.known().is_some_and(|policy| policy.is_real_time())
     }
 
-    /// The findings about the thread, which is their `subject`. `others_are`: another thread with
-    /// cycles is a real-time one.
+    /// The findings about the thread `subject`. `others_are`: another one with cycles is real-time.
     pub fn findings(
         mut self,
         subject: &str,

@@ -1,11 +1,11 @@
-//! What delayed the cycles of the last minute the most: a task, or a cause.
+//! The top delay of the last minute's cycles: a task, or a cause.
 
 use super::rows::TopCulprit;
 use punctual_core::cycle::{Cycle, TaskName};
 use punctual_core::{MainPart, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Seconds that are kept, and tasks and causes of each.
+/// The number of kept seconds, and the maximum number of tasks and of causes of each.
 const SECONDS: usize = 60;
 const MOST: usize = 256;
 
@@ -23,14 +23,14 @@ pub struct Recent {
     seconds: VecDeque<(i64, Sums)>,
 }
 
-/// What the thread did itself is no delay.
+/// The thread's own execution is no delay.
 const OWN: [MainPart; 2] = [MainPart::OwnExecution, MainPart::SystemCall];
-/// Another task ran: that task is the culprit of as much as is known of it.
+/// Causes in which another task ran: that task is the culprit, as far as known.
 const OTHERS: [MainPart; 4] =
     [MainPart::Preempted, MainPart::Runqueue, MainPart::NonPreemptible, MainPart::Throttled];
 
 impl Recent {
-    /// Takes a cycle in, in the order of time.
+    /// Adds a cycle, in the order of time.
     pub fn add(&mut self, cycle: &Cycle) {
         let second = cycle.again.ns() / Nanos::SECOND.ns();
         if self.seconds.back().is_none_or(|(last, _)| *last < second) {

@@ -1,11 +1,11 @@
-//! What a live view shows of the threads of a program.
+//! Rows of a live view for the threads of a program.
 
 use punctual_core::Nanos;
 
 pub struct ThreadRow {
-    /// What its series begin with.
+    /// The prefix of its series.
     pub name: String,
-    /// What releases its cycles, in a word.
+    /// The release of its cycles, in a word.
     pub kind: &'static str,
     pub cycles: u64,
     /// The response time of the last one.
@@ -13,7 +13,7 @@ pub struct ThreadRow {
     pub worst: Option<Nanos>,
     /// Releases without a cycle of their own.
     pub skipped: u64,
-    /// Releases that passed while the cycle before went on.
+    /// Releases that passed during the cycle before.
     pub overruns: u64,
 }
 
@@ -22,9 +22,9 @@ pub struct ThreadRow {
 pub struct TopCulprit {
     /// The name of the task, or the cause in words.
     pub name: String,
-    /// Whether it is a task.
+    /// Whether this is a task.
     pub is_task: bool,
-    /// The time that cycles waited for it.
+    /// The time by which the task or the cause delayed cycles.
     pub time: Nanos,
     pub cycles: u64,
 }

@@ -1,4 +1,4 @@
-//! The series of a thread: what a cycle gives, and where it goes.
+//! The series of a thread: samples of its cycles, and their storage.
 
 use crate::kept::{KeptSeries, shape_within};
 use punctual_analyze::SeriesView;
@@ -10,7 +10,7 @@ use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::{Gap, SeriesKind};
 use punctual_core::{Account, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
 
-/// What a cycle gives: an interval, and how its time is divided. `None` where that is not known.
+/// The sample of a cycle: an interval and its breakdown. `None` if unknown.
 fn interval(
     kind: SeriesKind,
     measured: &Measured,
@@ -20,7 +20,7 @@ fn interval(
         SeriesKind::Wakeup => measured.begins == Begins::Released,
         SeriesKind::Response => measured.begins != Begins::Unknown,
         SeriesKind::Execution | SeriesKind::Period => true,
-        // It has gaps instead.
+        // A polling thread has gaps instead.
         SeriesKind::Gap => false,
     };
     if !is_known {
@@ -39,35 +39,35 @@ fn interval(
     }
 }
 
-/// Where the series of a program go.
+/// The destination of a program's series.
 pub struct SeriesPlace<'a> {
     pub writer: &'a BundleWriter,
-    /// The number of the phase in it.
+    /// The number of the phase in the bundle.
     pub phase: usize,
     /// The number of the next series in the phase.
     pub next: &'a mut usize,
-    /// What series of others in the phase begin with.
+    /// Prefixes of other series in the phase.
     pub taken: &'a [String],
-    /// How many samples of each go into its log.
+    /// The maximum number of samples of each in its log.
     pub keep: u64,
-    /// It goes on for weeks: every five minutes have a line, and the log keeps the newest samples.
+    /// For runs of weeks: every five minutes have a line, and the log keeps the newest samples.
     pub forever: bool,
 }
 
-/// The room of all logs is divided among so many series at least: how many threads a program will
-/// have is not known when the first one begins.
+/// The space of all logs is divided among at least this many series: the number of a program's
+/// threads is not known when the first one begins.
 const SERIES: usize = 64;
 
-/// A series that is being measured.
+/// A series in progress.
 pub struct CycleSeries {
     kind: SeriesKind,
     pub kept: KeptSeries,
-    /// Releases so far, those without a cycle among them.
+    /// Releases so far, including those without a cycle.
     releases: u64,
 }
 
 impl CycleSeries {
-    /// Begins it in the bundle. Response times are expected within `span`.
+    /// Begins a series in the bundle. Response times are expected within `span`.
     pub fn begin(
         kind: SeriesKind,
         mut meta: SeriesMeta,
@@ -94,7 +94,7 @@ impl CycleSeries {
         Ok(series)
     }
 
-    /// Takes a cycle in; its sample.
+    /// Adds a cycle; returns its sample.
     pub fn push(&mut self, measured: &Measured) -> Option<Sample> {
         if let Some(overruns) = &mut self.kept.state.data.losses.overruns {
             *overruns += u64::from(measured.overrun && self.kind.misses_releases());
@@ -112,7 +112,7 @@ impl CycleSeries {
         Some(sample)
     }
 
-    /// Takes a gap in; its sample.
+    /// Adds a gap; returns its sample.
     pub fn push_gap(&mut self, gap: &Gap) -> Sample {
         let seq = self.releases;
         self.releases += 1;
@@ -129,7 +129,7 @@ impl CycleSeries {
         }
     }
 
-    /// Notes the cycle that has not ended; `None`: there is none.
+    /// Stores the cycle in progress; `None`: there is none.
     pub fn is_in(&mut self, cycle: Option<&NotEnded>) {
         self.kept.state.data.unfinished = cycle.map(|cycle| cycle.of_series(self.kind));
     }
@@ -139,7 +139,7 @@ impl CycleSeries {
         self.kept.save_account();
     }
 
-    /// Saves it for good. `lost` records of all threads found no room.
+    /// Saves the series durably. `lost` records of all threads found no room.
     pub fn finish(&mut self, lost: u64) {
         if let Fact::Known(account) = &mut self.kept.account {
             account.complete = true;
@@ -149,12 +149,12 @@ impl CycleSeries {
         self.kept.save_account();
     }
 
-    /// How its samples are divided, where they are.
+    /// The breakdown of its samples, if any.
     pub fn account(&self) -> Option<&Account> {
         self.kept.account.known().map(|of| &of.account)
     }
 
-    /// As the analysis wants it.
+    /// The view for the analysis.
     pub fn view(&self) -> SeriesView<'_> {
         self.kept.view()
     }

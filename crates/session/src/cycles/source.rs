@@ -1,5 +1,4 @@
-//! Whichever way the cycles of threads come about: programs in the kernel, or where these cannot
-//! be or were not, events.
+//! The source of a program's cycles: BPF programs, or events where these are refused or unused.
 
 mod events;
 mod without_bpf;
@@ -19,20 +18,20 @@ use punctual_record::{Backend, StartError, foreign_ids};
 use punctual_sys::{attributes, clock};
 use std::collections::BTreeSet;
 
-/// What is known of a thread beside its cycles.
+/// The facts about a thread besides its cycles.
 pub struct ThreadFacts {
     pub scheduling: String,
-    /// Whether that is a real-time policy.
+    /// Whether the thread's policy is real-time.
     pub real_time: bool,
-    /// Where it may run; empty where that is not known.
+    /// The CPU affinity; empty if unknown.
     pub cpus: CpuSet,
 }
 
-/// What measures the cycles of threads. The methods are those of [`Attacher`].
+/// A recorder of the cycles of threads. The methods are those of [`Attacher`].
 pub struct CycleRecorder {
     source: Source,
     observers: Observers,
-    /// What is not measured here, and why.
+    /// The limits of this recorder, with reasons.
     pub findings: Vec<Finding>,
 }
 
@@ -43,8 +42,8 @@ enum Source {
 }
 
 impl CycleRecorder {
-    /// By programs in the kernel, or where these are refused, by events through tracefs;
-    /// [`Backend::Btf`] and [`Backend::Tracefs`] are one of the two alone.
+    /// Starts BPF programs, or where these are refused, events through tracefs; [`Backend::Btf`]
+    /// and [`Backend::Tracefs`] use one of the two alone.
     pub fn start(
         cpus: &CpuSet,
         children: bool,
@@ -66,7 +65,7 @@ impl CycleRecorder {
         }
     }
 
-    /// `refused`: why there are no programs in the kernel, where they were tried.
+    /// `refused`: why there are no BPF programs, if they were tried.
     fn by_events(
         cpus: &CpuSet,
         children: bool,
@@ -88,7 +87,7 @@ impl CycleRecorder {
         Ok(CycleRecorder::new(Source::Tracefs(Box::new(traced), cycles), findings))
     }
 
-    /// Of events that [`CycleRecorder::feed`] takes.
+    /// Records from events that [`CycleRecorder::feed`] takes.
     pub fn of_recording(cycles: EventCycles, findings: Vec<Finding>) -> CycleRecorder {
         let observers = Observers::of(cycles.observers());
         CycleRecorder { observers, ..CycleRecorder::new(Source::Recording(cycles), findings) }
@@ -115,7 +114,7 @@ impl CycleRecorder {
         }
     }
 
-    /// The wait that the cycles of a thread begin with; `None`: it has none.
+    /// The wait that begins the cycles of a thread; `None`: it has none.
     pub fn select(
         &mut self,
         tid: u32,
@@ -133,7 +132,7 @@ impl CycleRecorder {
         !matches!(self.source, Source::Recording(_))
     }
 
-    /// Whether cycles come about by events that tracefs records meanwhile.
+    /// Whether cycles come from events that tracefs records meanwhile.
     pub fn is_traced(&self) -> bool {
         matches!(self.source, Source::Tracefs(..))
     }
@@ -146,7 +145,7 @@ impl CycleRecorder {
         }
     }
 
-    /// What is known of a thread beside its cycles.
+    /// The facts about a thread besides its cycles.
     pub fn facts(&self, tid: u32) -> ThreadFacts {
         match &self.source {
             Source::Bpf(_) | Source::Tracefs(..) => {
@@ -162,9 +161,8 @@ impl CycleRecorder {
         }
     }
 
-    /// Whether the cycles of a thread that nobody has named are to be shown: all that were
-    /// attached to; of a recording, those of threads with real-time priority, and those that timers
-    /// release.
+    /// Whether to show the cycles of a thread that no option names: of an attached program always;
+    /// of a recording, those of threads with real-time priority and those that timers release.
     pub fn shows(&self, tid: u32, inferred: &Inferred) -> bool {
         match &self.source {
             Source::Bpf(_) | Source::Tracefs(..) => true,
@@ -172,7 +170,7 @@ impl CycleRecorder {
         }
     }
 
-    /// What the events of a recording are, where it is one.
+    /// The events of the recording, if it is one.
     pub fn recording(&mut self) -> Option<&mut EventCycles> {
         match &mut self.source {
             Source::Recording(cycles) => Some(cycles),
@@ -180,7 +178,7 @@ impl CycleRecorder {
         }
     }
 
-    /// Hands over the cycles that have ended, of each CPU in the order of time.
+    /// Hands over the ended cycles, of each CPU in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
         if self.is_live() {
             self.observers.look();
@@ -197,7 +195,7 @@ impl CycleRecorder {
         }
     }
 
-    /// The wait of a thread, or the cycle after it: newer than the cycles that were handed over.
+    /// The wait of a thread, or the cycle after it: newer than the cycles handed over.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         match &self.source {
             Source::Bpf(bpf) => bpf.open(tid),
@@ -213,7 +211,7 @@ impl CycleRecorder {
         }
     }
 
-    /// Where threads were within their cycles.
+    /// Moments of threads within their cycles.
     pub fn take_moments(&mut self) -> Vec<Moment> {
         match &mut self.source {
             Source::Bpf(bpf) => bpf.take_moments(),
@@ -232,7 +230,7 @@ impl CycleRecorder {
     }
 
     /// How long threads were in each state: those that have ended since the last call, and with
-    /// `living` those that are there now.
+    /// `living` the present ones.
     pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
         match &mut self.source {
             Source::Bpf(bpf) => bpf.take_times(living),
@@ -240,7 +238,7 @@ impl CycleRecorder {
         }
     }
 
-    /// Whether a thread that polls is to be shown where nobody has named it.
+    /// Whether to show a polling thread that no option names.
     pub fn shows_poller(&self, tid: u32) -> bool {
         match &self.source {
             Source::Bpf(_) | Source::Tracefs(..) => true,
@@ -248,7 +246,7 @@ impl CycleRecorder {
         }
     }
 
-    /// When events were missing before, of what was handed over last.
+    /// The gaps in the events of the last hand-over.
     pub fn take_breaks(&mut self) -> Vec<MonotonicNs> {
         match &mut self.source {
             Source::Bpf(_) => Vec::new(),
@@ -256,7 +254,7 @@ impl CycleRecorder {
         }
     }
 
-    /// The functions in user mode at an instant; none where events alone are recorded.
+    /// The user stack at an instant; none if only events are recorded.
     pub fn user_stack(&self, moment: &Moment) -> Option<Vec<u64>> {
         match &self.source {
             Source::Bpf(bpf) => bpf.user_stack(moment),
@@ -279,7 +277,7 @@ impl CycleRecorder {
         }
     }
 
-    /// Instants within cycles that found no room.
+    /// Moments within cycles that found no room.
     pub fn refused(&self) -> u64 {
         match &self.source {
             Source::Bpf(bpf) => bpf.refused(),

@@ -1,4 +1,4 @@
-//! What is attached to: processes that run, threads of them, or a command that is to be started.
+//! The target of an attachment: running processes, their threads, or a command to start.
 
 use super::names::comm;
 use super::source::CycleRecorder;
@@ -21,7 +21,7 @@ pub enum Target {
     Command {
         program: PathBuf,
         line: Vec<String>,
-        /// As whom it runs; as we do where that is nobody.
+        /// The user that runs it; `None`: the current one.
         user: Option<User>,
     },
 }
@@ -32,7 +32,7 @@ pub struct Started {
 }
 
 impl Target {
-    /// By the command line; nothing is started.
+    /// Parses the command line; nothing is started.
     pub fn find(
         pids: &[u32],
         comms: &[String],
@@ -73,14 +73,14 @@ impl Target {
         })
     }
 
-    /// A command runs as this user.
+    /// Runs a command as this user.
     pub fn run_as(&mut self, of: Option<User>) {
         if let Target::Command { user, .. } = self {
             *user = of;
         }
     }
 
-    /// What the bundle is called after.
+    /// The name of the bundle.
     pub fn name(&self) -> String {
         match self {
             Target::Command { line, .. } => command::name(line),
@@ -91,7 +91,7 @@ impl Target {
         }
     }
 
-    /// Watches it. A command is watched from its first instruction on.
+    /// Watches the target. A command is watched from its first instruction on.
     pub fn start(&self, attacher: &CycleRecorder) -> Result<Started, Failure> {
         match self {
             Target::Processes(pids) => {
@@ -127,7 +127,7 @@ impl Started {
         }
     }
 
-    /// How it ended; `statuses`: those of threads, as far as they are known.
+    /// How the target ended; `statuses`: the known ones of threads.
     pub fn own_end(&self, statuses: &BTreeMap<u32, u32>) -> Option<HowEnded> {
         match &self.command {
             Some(command) => command.own_end(),
@@ -140,7 +140,7 @@ impl Started {
         }
     }
 
-    /// Ends the command where it still runs; a process that was there before goes on.
+    /// Ends the command if it still runs; a process that existed before continues.
     pub fn end(mut self) -> Option<Command> {
         if let Some(command) = &mut self.command
             && !command.has_ended()
@@ -184,7 +184,7 @@ fn ids_of(named: &[String], processes: &[u32]) -> Result<Vec<u32>, Failure> {
     Ok(ids)
 }
 
-/// Names of threads that a message lists.
+/// The maximum number of thread names in a message.
 const KNOWN: usize = 12;
 
 fn threads_of(pid: u32) -> Vec<u32> {
@@ -192,7 +192,6 @@ fn threads_of(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The process of a thread.
 fn process_of(tid: u32) -> Option<u32> {
     field(tid, "Tgid:")?.parse().ok()
 }
@@ -222,7 +221,7 @@ fn check(pid: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the kernel keeps of a name: 15 bytes.
+/// The 15 bytes of a name that the kernel keeps.
 pub fn kept(name: &str) -> String {
     String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned()
 }

@@ -3,7 +3,7 @@
 use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, TaskName, WaitingCall, WokenBy};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
-/// One that is released at `release` (ns) and takes 100 µs, all of which it runs.
+/// A cycle released at `release` (ns) that takes 100 µs, all of it running.
 pub fn cycle(release: i64) -> Cycle {
     let mut run = Split::default();
     run.add(MainPart::OwnExecution, Nanos(100_000));

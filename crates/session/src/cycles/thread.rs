@@ -1,4 +1,4 @@
-//! One thread: its first waits, what its cycles are, and its series.
+//! One thread: its first waits, its inferred cycles, and its series.
 
 use super::delays;
 use super::findings;
@@ -27,31 +27,30 @@ use punctual_core::{
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// Waits that are looked at before a thread's cycles are inferred, and the most that are kept for
-/// it.
+/// Waits seen before a thread's cycles are inferred, and the maximum kept for that.
 const ENOUGH: usize = 200;
 const MOST: usize = 4_096;
 /// After this time fewer are enough.
 const LONG: Nanos = Nanos::SECOND;
 const FEW: usize = 2 * LEAST;
-/// Settings are read anew at every so many checkpoints: threads may change them after they began.
+/// Checkpoints between two reads of the settings: threads may change them after they began.
 const REREAD: u64 = 10;
 const CULPRITS: usize = 256;
-/// Bits of a status of wait(2): the signal that ended it.
+/// Bits of a wait(2) status: the signal that ended the thread.
 const SIGNALLED: u32 = 0x7f;
-/// From here on the name of a task is looked up that no event shows.
+/// From this delay on, the name of a task that no event shows is looked up.
 const NAMED: Nanos = Nanos::from_micros(100);
 
 /// A thread of the program.
 pub struct Thread {
     tid: u32,
-    /// It is one of this machine, now.
+    /// Whether this is a thread of this machine, now.
     is_live: bool,
-    /// It has ended: its id may be another thread's.
+    /// The thread has ended: its id may be reused.
     is_over: bool,
-    /// A record of it came since it was looked at.
+    /// A record of the thread arrived since the last `look`.
     is_active: bool,
-    /// Its time from the last cycle to its end, where that is in none.
+    /// The time from its last cycle to its end, if in no cycle.
     left_over: Option<Nanos>,
     name: String,
     phase: String,
@@ -60,9 +59,9 @@ pub struct Thread {
     cycles: u64,
     skipped: u64,
     overruns: u64,
-    /// Switches to it that no event showed.
+    /// Switches to it without an event.
     hidden: u64,
-    /// Cycles of which it is not known when they were released.
+    /// Cycles whose release is not known.
     unknown: u64,
     beyond: u64,
     totals: Totals,
@@ -73,13 +72,13 @@ pub struct Thread {
     holders: Holders,
     pub(super) worst_cycles: WorstCycles,
     typical: TypicalCycles,
-    /// Its place among the series that the flight recorder watches.
+    /// The thread's index among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
 }
 
 enum State {
-    /// Which wait its cycles begin with is not known yet.
+    /// Not known yet which wait its cycles begin with.
     Learning {
         waits: Vec<Cycle>,
         looked_at: usize,
@@ -89,7 +88,7 @@ enum State {
         seen: Vec<Candidate>,
         waits: usize,
     },
-    /// It has cycles, and not the name that is asked for.
+    /// The thread has cycles, but not a requested name.
     Unwanted,
 }
 
@@ -102,7 +101,7 @@ struct Cyclic {
     deadline: Option<Nanos>,
     stop_above: Option<Nanos>,
     above: Option<Nanos>,
-    /// The cycle that it was in when it was looked at last.
+    /// The cycle in progress at the last `look`.
     open: Option<NotEnded>,
 }
 
@@ -112,7 +111,7 @@ impl Cyclic {
         self.series.iter_mut().for_each(|series| series.is_in(open.as_ref()));
     }
 
-    /// How long the cycle has lasted that has not ended; nothing where there is none.
+    /// Time so far of the cycle in progress; zero if none.
     fn lasted(&self) -> Nanos {
         self.open.map_or(Nanos::ZERO, |open| open.now - open.release)
     }
@@ -133,19 +132,19 @@ struct Totals {
     with_faults: u64,
 }
 
-/// What another task cost.
+/// The delay by another task.
 #[derive(Clone, Copy, Default)]
 struct Delay {
     cycles: u64,
     total: Nanos,
     longest: Nanos,
-    /// Of the total, while its priority was not lower.
+    /// The part of the total while its priority was not lower.
     behind: Nanos,
     tid: u32,
 }
 
 impl Thread {
-    /// One whose first wait was just seen.
+    /// A thread whose first wait was just seen.
     pub fn new(tid: u32, source: &CycleRecorder, phase: &str) -> Thread {
         Thread {
             tid,
@@ -176,17 +175,17 @@ impl Thread {
         }
     }
 
-    /// The kernel's name for it.
+    /// The kernel's name of the thread.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its series begin with, if it has cycles.
+    /// The prefix of its series names, if it has cycles.
     pub fn label(&self) -> Option<&str> {
         self.cyclic().map(|cyclic| cyclic.label.as_str())
     }
 
-    /// Whether it has cycles, or is not known not to have any.
+    /// Whether the thread has cycles, or may still turn out to have some.
     pub fn may_have_cycles(&self) -> bool {
         matches!(self.state, State::Learning { .. } | State::Cyclic(_))
     }
@@ -203,7 +202,7 @@ impl Thread {
         }
     }
 
-    /// Takes a record of it.
+    /// Adds a record of the thread.
     pub fn push(&mut self, record: Cycle, recent: &mut Recent) {
         if self.is_live {
             self.practice.look_at(&record);
@@ -224,8 +223,8 @@ impl Thread {
         }
     }
 
-    /// Looks at the cycle that it is in, which has not ended: limits hold for it, too. Where cycles
-    /// come and go there is none to look at before the last round.
+    /// Checks the cycle in progress: limits hold for it, too. While cycles come and go there is
+    /// none to check before the last round.
     pub fn look(&mut self, source: &CycleRecorder, is_last: bool) {
         let is_active = std::mem::take(&mut self.is_active) && !is_last;
         let State::Cyclic(cyclic) = &mut self.state else { return };
@@ -237,8 +236,8 @@ impl Thread {
         }
     }
 
-    /// It ended at this instant, with a status as of wait(2) where that is known. A signal cut its
-    /// cycle off; after a loop that it left by itself its time is no cycle's.
+    /// Ends the thread at this instant, with its wait(2) status if known. A signal cut its cycle
+    /// off; the time after a loop that returned belongs to no cycle.
     pub fn exits(&mut self, at: MonotonicNs, status: Option<u32>) {
         let State::Cyclic(cyclic) = &mut self.state else { return };
         let seen = cyclic.open.map(|open| cyclic.follower.until(open, at));
@@ -253,7 +252,7 @@ impl Thread {
         self.left_over = (left.passed > 0 || span > longest).then_some(span);
     }
 
-    /// Events are missing from here on: the cycle that went on is the last before that.
+    /// Events are missing from here on: the cycle in progress is the last before the gap.
     pub fn break_off(&mut self, recent: &mut Recent) {
         if let State::Cyclic(cyclic) = &mut self.state
             && let Some(measured) = cyclic.follower.break_off()
@@ -313,8 +312,8 @@ impl Thread {
         }
     }
 
-    /// Infers what its cycles are, once there are enough of its waits, or no more will come:
-    /// `Some(None)` where it has none, or another name than is `wanted`.
+    /// Infers its cycles once enough of its waits are seen, or no more will come: `Some(None)` if
+    /// it has none, or a name that is not `wanted`.
     pub fn infer(
         &mut self,
         kind: Option<CycleKind>,
@@ -332,7 +331,7 @@ impl Thread {
         }
         *looked_at = waits.len();
         let of = |waits: &[Cycle]| infer(waits, Constraint { kind }, calls);
-        // Of a recording all waits may be there at once: the first ones may be alike though.
+        // A recording may deliver all waits at once; the first ones may still be uniform.
         let inferred = of(waits).or_else(|seen| match waits.get(..ENOUGH) {
             Some(first) => of(first).map_err(|_| seen),
             None => Err(seen),
@@ -364,7 +363,7 @@ impl Thread {
         }
     }
 
-    /// Begins its series. What was seen of it so far is returned, to be pushed again.
+    /// Begins its series. Returns the records seen so far, to be pushed again.
     pub fn begin(
         &mut self,
         label: &str,
@@ -404,7 +403,7 @@ impl Thread {
         Ok(waits)
     }
 
-    /// What its response times are in the bundle.
+    /// The description of its response times in the bundle.
     pub fn response_meta(&self) -> Option<&SeriesMeta> {
         self.series(SeriesKind::Response).map(|series| &series.kept.meta)
     }
@@ -414,7 +413,7 @@ impl Thread {
         std::mem::take(&mut self.worst)
     }
 
-    /// A response time above the limit, and of which series.
+    /// A response time above the limit, with its series.
     pub fn above(&self) -> Option<(String, Nanos)> {
         let longest = self.cyclic()?.above?;
         let name = &self.response_meta()?.name;
@@ -431,7 +430,7 @@ impl Thread {
         }
     }
 
-    /// Takes the last cycle in and saves everything for good.
+    /// Adds the last cycle and saves everything durably.
     pub fn finish(&mut self, lost: u64) {
         let State::Cyclic(cyclic) = &mut self.state else { return };
         if let Some(last) = cyclic.follower.finish() {
@@ -442,17 +441,17 @@ impl Thread {
         }
     }
 
-    /// Its series, if it has cycles.
+    /// The thread's series, if it has cycles.
     pub fn all_series(&self) -> &[CycleSeries] {
         self.cyclic().map_or(&[], |cyclic| &cyclic.series)
     }
 
-    /// Its series as the analysis wants them.
+    /// The thread's series for the analysis.
     pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
         self.all_series().iter().map(CycleSeries::view)
     }
 
-    /// As a measure of the bundle.
+    /// The thread as a measure of the bundle.
     pub fn measure(&self, calls: &CallNames) -> MeasureMeta {
         let (name, series) = match self.cyclic() {
             Some(cyclic) => (
@@ -520,7 +519,7 @@ impl Thread {
         all.into_iter().flatten().collect()
     }
 
-    /// Who ran while it was ready.
+    /// The tasks that ran while it was ready.
     fn culprits(&self) -> Option<Table> {
         let mut all: Vec<(&TaskName, &Delay)> = self.culprits.iter().collect();
         all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
@@ -547,12 +546,12 @@ impl Thread {
         })
     }
 
-    /// What could not be written of it.
+    /// The error that prevented a write.
     pub fn unwritten(&self) -> Option<&BundleError> {
         self.cyclic()?.series.iter().find_map(|series| series.kept.trouble())
     }
 
-    /// What a reader must know of it.
+    /// The findings about it.
     pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
         match &self.state {
             State::Cyclic(cyclic) => {
@@ -589,12 +588,12 @@ impl Thread {
         }
     }
 
-    /// Whether it has cycles and a real-time policy.
+    /// Whether the thread has cycles and a real-time policy.
     pub fn is_real_time(&self) -> bool {
         self.cyclic().is_some() && self.practice.is_real_time()
     }
 
-    /// What its cycles show that a real-time program does better otherwise.
+    /// Where the thread's cycles deviate from good practice for real-time programs.
     pub fn lint(&mut self, others_are: bool, host: &HostFacts) -> Vec<Finding> {
         let practice = std::mem::take(&mut self.practice);
         let Some(cyclic) = self.cyclic() else { return Vec::new() };
@@ -607,7 +606,7 @@ impl Thread {
         practice.findings(&subject, kind, has_deadline, others_are, host, &culprits)
     }
 
-    /// Its line in the live view, if it has cycles.
+    /// The thread's line in the live view, if it has cycles.
     pub fn row(&self) -> Option<ThreadRow> {
         let cyclic = self.cyclic()?;
         Some(ThreadRow {
@@ -625,7 +624,7 @@ impl Thread {
         self.series(SeriesKind::Response)?.kept.state.data.longest()
     }
 
-    /// One of its series, if it has cycles.
+    /// A series of the thread, if it has cycles.
     pub fn series(&self, kind: SeriesKind) -> Option<&CycleSeries> {
         self.all_series().iter().find(|series| series.kind() == kind)
     }
@@ -643,18 +642,18 @@ impl Thread {
         self.skipped
     }
 
-    /// Releases that passed while the cycle before went on.
+    /// Releases that passed during the cycle before.
     pub fn overruns(&self) -> u64 {
         let open = self.cyclic().and_then(|cyclic| cyclic.open);
         self.overruns + u64::from(open.is_some_and(|open| open.passed > 0))
     }
 
-    /// Switches to it that no event showed.
+    /// Switches to it without an event.
     pub fn hidden(&self) -> u64 {
         self.hidden
     }
 
-    /// It has ended under this name.
+    /// Records that it ended under this name.
     pub fn ended_as(&mut self, name: TaskName) {
         let name = name.to_string();
         if self.label().is_none() && !name.is_empty() {
@@ -663,7 +662,7 @@ impl Thread {
         self.is_over = true;
     }
 
-    /// Cycles longer than the deadline, where there is one.
+    /// Cycles longer than the deadline, if there is one.
     pub fn missed(&self) -> Option<u64> {
         self.cyclic()?.deadline.map(|_| self.beyond())
     }
@@ -672,7 +671,7 @@ impl Thread {
         self.beyond + u64::from(self.cyclic().is_some_and(Cyclic::is_beyond))
     }
 
-    /// Why it has no cycles.
+    /// Why the thread has no cycles.
     pub fn why_not(&self, calls: &CallNames) -> Option<String> {
         match &self.state {
             State::Other { seen, waits } => {
@@ -685,7 +684,7 @@ impl Thread {
         }
     }
 
-    /// What its cycles are, for people.
+    /// A description of its cycles for users.
     pub fn describe(&self) -> Option<String> {
         let cyclic = self.cyclic()?;
         let inferred = &cyclic.inferred;
@@ -704,7 +703,7 @@ impl Thread {
     }
 }
 
-/// The waits that were seen instead of cycles.
+/// Describes the waits that were seen instead of cycles.
 fn describe(seen: &[Candidate], waits: usize, calls: &CallNames) -> String {
     let one = |candidate: &Candidate| {
         let (of, lock) = (&candidate.inferred, if candidate.lock { ", for locks" } else { "" });
@@ -724,7 +723,7 @@ fn describe(seen: &[Candidate], waits: usize, calls: &CallNames) -> String {
     }
 }
 
-/// What is unique among the labels that there are.
+/// A label that no other thread has.
 pub fn label(name: &str, taken: &[String]) -> String {
     let name = name.replace('/', "_");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -756,7 +755,7 @@ fn meta(
     details.extend(options.details.clone());
     let deadline = options.deadline.filter(|_| kind == SeriesKind::Response);
     details.extend(deadline.map(|deadline| (DEADLINE.to_owned(), deadline.to_string())));
-    // As the program wants it.
+    // The scheduling that the program requests.
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
     let requirements = options.requirements.iter().filter(|of| of.is_about(label, kind));
     let has_period =

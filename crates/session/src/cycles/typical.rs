@@ -1,18 +1,18 @@
-//! A typical cycle of a thread beside its longest one, divided by cause.
+//! A typical cycle of a thread beside its longest one, broken down by cause.
 
 use punctual_core::cycle::Cycle;
 use punctual_core::{Cell, Column, MainPart, Nanos, Split, Table};
 
-/// Cycles of which the typical one is the median.
+/// The number of cycles whose median is the typical one.
 const KEPT: usize = 64;
 
-/// Some cycles at equal distances, and the longest.
+/// Some equally spaced cycles, and the longest.
 #[derive(Default)]
 pub struct TypicalCycles {
     some: Vec<Cycle>,
     longest: Option<Cycle>,
     seen: u64,
-    /// Every cycle of this number's multiples is kept: 2 to this.
+    /// The exponent of the spacing: multiples of two to the power of this are kept.
     stride: u32,
 }
 

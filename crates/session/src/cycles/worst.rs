@@ -1,4 +1,4 @@
-//! Where a thread was in its longest cycles: at its waits, when it was preempted, and when a timer
+//! Where a thread was in its longest cycles: at its waits, when preempted, and when a timer
 //! interrupted it.
 
 use super::source::CycleRecorder;
@@ -12,18 +12,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 const CYCLES: usize = 10;
-/// Instants that wait for the end of their cycle.
+/// Moments that wait for the end of their cycle.
 const PENDING: usize = 1_024;
-/// What a cycle shows: preemptions, and functions that it ran in.
+/// The maximum number of preemptions and functions shown of a cycle.
 const PREEMPTIONS: usize = 8;
 const RAN: usize = 3;
-/// From this share of the response time on a wake-up is late.
+/// The share of the response time from which on a wake-up is late.
 const LATE: f64 = 0.1;
-/// Functions of a stack that stand in a cell.
+/// The maximum number of functions of a stack in a cell.
 const FRAMES: usize = 8;
-/// Mappings are not read more often than this.
+/// The minimum time between two reads of the mappings.
 const REREAD: Nanos = Nanos::SECOND;
-/// From this share of stacks without callers on, the program is said to have no frame pointers.
+/// The share of stacks without callers from which on the program probably has no frame pointers.
 const FEW_CALLERS: f64 = 0.5;
 
 /// The longest cycles of a thread.
@@ -33,10 +33,10 @@ pub struct WorstCycles {
     worst: Vec<Worst>,
     mappings: Mappings,
     read: Option<MonotonicNs>,
-    /// The process has become another program.
+    /// The process has executed another program.
     is_over: bool,
     described: Option<Table>,
-    /// Stacks that end in the program itself, and those of them that are one function.
+    /// Stacks that end in the program itself, and those of them with a single function.
     stacks: (u64, u64),
 }
 
@@ -52,7 +52,7 @@ struct Kept {
 }
 
 impl WorstCycles {
-    /// Takes an instant in, before the cycle that it belongs to.
+    /// Adds a moment, before the cycle that it belongs to.
     pub fn push(&mut self, moment: Moment) {
         if self.pending.len() < PENDING {
             self.pending.push(moment);
@@ -82,13 +82,13 @@ impl WorstCycles {
         self.worst.iter().map(|worst| &worst.cycle)
     }
 
-    /// The stacks that instants have which wait for the end of their cycle.
+    /// The stacks of moments that wait for the end of their cycle.
     pub fn needed(&self) -> impl Iterator<Item = u32> {
         self.pending.iter().filter_map(|moment| moment.stack)
     }
 
-    /// Looks the stacks of new cycles up, as long as the process is there. How many were given up
-    /// before.
+    /// Looks up the stacks of new cycles while the process exists. Returns how many stacks were
+    /// lost before.
     pub fn look_up(&mut self, tid: u32, attacher: &CycleRecorder) -> u64 {
         let mut lost = 0;
         let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
@@ -123,15 +123,15 @@ impl WorstCycles {
         lost
     }
 
-    /// The mappings are those of another program from now on.
+    /// Stops reading the mappings: they are those of another program from now on.
     pub fn end(&mut self) {
         self.is_over = true;
     }
 
-    /// Names the functions, once and for all.
+    /// Names the functions permanently.
     pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
         let mut rows = Vec::new();
-        // They are kept by what they took themselves, and show the whole time.
+        // Cycles are kept by their own time, and show the whole time.
         let mut worst: Vec<&Worst> = self.worst.iter().collect();
         worst.sort_by_key(|worst| Reverse(worst.cycle.response_time()));
         for worst in worst {
@@ -158,12 +158,12 @@ impl WorstCycles {
         });
     }
 
-    /// As a table, the longest cycle first.
+    /// A table of them, the longest cycle first.
     pub fn table(&self) -> Option<Table> {
         self.described.clone()
     }
 
-    /// That callers are not known, where that is so.
+    /// The finding that callers are unknown, if so.
     pub fn finding(&self, subject: &str) -> Option<Finding> {
         let (all, alone) = self.stacks;
         if alone == 0 || (alone as f64) < all as f64 * FEW_CALLERS {
@@ -179,8 +179,8 @@ impl WorstCycles {
     }
 }
 
-/// What is shown of the instants of a cycle: the longest sleep, the longest preemptions, and
-/// wherever it ran, in the order of time.
+/// The moments of a cycle to show: the longest sleep, the longest preemptions, and all places where
+/// it ran, in the order of time.
 fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
     moments.sort_by_key(|moment| Reverse(moment.time()));
     let (mut sleeps, mut preemptions) = (0, 0);
@@ -200,8 +200,8 @@ fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
     moments
 }
 
-/// Its response time without what the cycle before took of it: of several that are late together,
-/// the first is looked for.
+/// The response time without the overrun of the cycle before: of several cycles that are late
+/// together, the first one matters.
 fn own_time(cycle: &Cycle) -> Nanos {
     cycle.response_time() - cycle.wake.of(MainPart::Overrun)
 }
@@ -234,7 +234,7 @@ impl Worst {
         rows
     }
 
-    /// Where it was not there yet for a good part of the time, with whoever ran instead.
+    /// The row of a late wake-up that took much of the time, with the tasks that ran instead.
     fn late(&self) -> Option<Vec<Cell>> {
         let overrun = self.cycle.wake.of(MainPart::Overrun);
         let (late, time) = (self.cycle.wakeup_latency() - overrun, own_time(&self.cycle));
@@ -289,10 +289,10 @@ impl Worst {
     }
 }
 
-/// The innermost functions, as far as they are known.
+/// The innermost known functions.
 fn stack(kept: &Kept, tid: u32, names: &mut FunctionNames) -> String {
     let places = kept.stack.iter().flatten().take(FRAMES);
-    // Beyond what is no code there are no callers.
+    // Beyond a frame that is not code there are no callers.
     let known = places.map_while(Option::as_ref);
     let mut all: Vec<String> = known.map(|place| names.name(place, tid)).collect();
     if all.len() == 1 {
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn the_longest_preemptions_are_shown_and_all_that_ran_is_counted() {
         let mut worst = WorstCycles::default();
-        // The later, the longer.
+        // Later ones are longer.
         for k in 1..=20 {
             worst.push(moment(1_000 * k, 1_000 * k + k, PREEMPTED));
             worst.push(moment(1_000 * k + 500, 1_000 * k + 500, MomentKind::Ran));

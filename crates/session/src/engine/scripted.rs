@@ -1,5 +1,5 @@
-//! A source that follows a script, and a clock that only pauses move: the engine, the keeper of
-//! series and the end of bundles as they are, without threads, rights and waiting.
+//! A source that follows a script, and a clock that only pauses advance: the real engine, series
+//! keeper and end of bundles, without threads, rights and waiting.
 
 use super::{Begun, Ended, Engine, EngineClock, Round, Schedule, Source};
 use crate::end::{self, Further, Measured};
@@ -12,11 +12,11 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-/// The distance of two rounds.
+/// The time between two rounds.
 pub const TICK: Nanos = Nanos::from_millis(100);
 pub const SAMPLES: u64 = 100;
 
-/// A clock at which only pauses pass.
+/// A clock that only pauses advance.
 pub struct SimulatedClock(Cell<MonotonicNs>);
 
 impl SimulatedClock {
@@ -35,42 +35,42 @@ impl EngineClock for SimulatedClock {
     }
 }
 
-/// What happens in a round, beside its samples.
+/// Events of a round, besides its samples.
 #[derive(Clone, Debug)]
 pub enum Happens {
-    /// The source has no more.
+    /// The source has no more samples.
     Ends,
     Outcome(Outcome),
     Fails,
     /// Nothing can be written from here on: the directory is gone.
     Unwritable,
-    /// A sample takes so long.
+    /// A sample takes this long.
     Takes(Nanos),
-    /// From here on one is under way, and does not end.
+    /// From here on a sample is in progress and does not end.
     Hangs,
-    /// kill -9: nothing is done any more.
+    /// kill -9: nothing more is done.
     Killed,
 }
 
-/// A source that does what stands in its script.
+/// A source that follows a script.
 pub struct Scripted<'a> {
     pub script: Vec<(usize, Happens)>,
     pub schedule: Schedule,
     pub writer: &'a BundleWriter,
-    /// After so many rounds nothing more comes.
+    /// The number of rounds with samples.
     pub ends: Option<usize>,
-    /// It fails before anything is measured.
+    /// The source fails before measuring begins.
     pub refused: bool,
     pub phase: PhaseMeta,
     pub series: Option<KeptSeries>,
-    /// How often what was called.
+    /// The number of calls of each function.
     pub rounds: usize,
     pub checkpoints: Vec<usize>,
     pub views: usize,
     pub finished: usize,
     pub unwritten: Vec<String>,
     pub further: Further,
-    /// Since which round a sample is under way.
+    /// The round since which a sample is in progress.
     hangs: Option<usize>,
     killed: bool,
 }
@@ -198,16 +198,16 @@ pub fn meta() -> SeriesMeta {
     }
 }
 
-/// What became of a script.
+/// The outcome of a script.
 pub struct Became {
     pub outcome: Ended<String>,
-    /// The figures and the verdict, where it came to its end.
+    /// The figures and the verdict, if it reached its end.
     pub summary: Option<Summary>,
     pub rounds: usize,
     pub checkpoints: Vec<usize>,
     pub views: usize,
     pub finished: usize,
-    /// The verdict that is concluded with.
+    /// The verdict passed to the conclusion.
     pub concluded: Option<Verdict>,
 }
 
@@ -223,7 +223,7 @@ pub fn run(
     run_in(writer, script, interrupted, change)
 }
 
-/// The same in a bundle that was begun.
+/// Like [`run`], in an existing bundle.
 pub fn run_in(
     writer: BundleWriter,
     script: Vec<(usize, Happens)>,

@@ -1,5 +1,5 @@
-//! Every way to end, by a script: which outcome, verdict and exit code, and that a reader of the
-//! bundle comes to the same.
+//! Every way to end, by a script: the outcome, verdict and exit code, and that a reader of the
+//! bundle gets the same.
 
 use super::CHECKPOINT;
 use super::scripted::{Became, Happens, SAMPLES, TICK, read, run, run_in};
@@ -10,7 +10,7 @@ use punctual_core::Nanos;
 use std::path::Path;
 use std::process::Command;
 
-/// The script is run in a directory that is gone afterwards.
+/// Runs the script in a temporary directory.
 fn in_bundle<T>(what: impl FnOnce(&Path) -> T) -> T {
     let place = tempfile::tempdir().expect("a directory");
     what(&place.path().join("bundle"))
@@ -26,7 +26,7 @@ fn load(success: bool) -> Outcome {
     Outcome::StoppedByLoad { load: "load".to_owned(), how, success }
 }
 
-/// Where it is whole, what ended it shows in the bundle as in the result.
+/// In a complete bundle, the reason of the end is the same as in the result.
 fn ends(
     script: Vec<(usize, Happens)>,
     interrupted: Option<usize>,
@@ -95,7 +95,7 @@ fn what_ends_it_has_one_outcome_verdict_and_exit_code() {
             Exit::Done,
             20,
         ),
-        // What ended in the same round hides nothing.
+        // An end in the same round hides nothing.
         (
             "stop_above at the end",
             vec![(3, is(above())), (3, Ends)],
@@ -231,7 +231,7 @@ fn killed_while_a_sample_does_not_end_its_lower_bound_is_that_of_the_checkpoint(
     });
 }
 
-/// A file system in memory of so many pages, until it is dropped.
+/// A mounted file system in memory with this many pages, until it is dropped.
 struct Small<'a>(&'a Path);
 
 impl Small<'_> {
@@ -249,8 +249,8 @@ impl Drop for Small<'_> {
     }
 }
 
-/// On a disk of each size up to that on which all of it has room, so at each write: either it says
-/// that it failed, and what can be read is not *met*; or nothing is missing.
+/// On disks of each size up to the one that has room for everything, so at each write: either it
+/// reports a failure, and the readable part is not *met*; or nothing is missing.
 #[test]
 fn a_disk_that_is_full_at_any_write_is_a_failure_and_never_met() {
     let place = tempfile::tempdir().expect("a directory");
@@ -314,7 +314,7 @@ fn views_and_checkpoints_have_their_distances_and_views_only_where_somebody_watc
     });
 }
 
-/// Metrics are written with it: it must not be the verdict before the bundle was held.
+/// Metrics are written with the verdict: it must not be the one before the comparison.
 #[test]
 fn what_is_concluded_with_is_the_verdict_that_a_baseline_leaves() {
     let place = tempfile::tempdir().expect("a directory");
@@ -335,7 +335,7 @@ fn what_is_concluded_with_is_the_verdict_that_a_baseline_leaves() {
         held(number, vec![]);
     });
     assert_eq!(held(15, vec![]), met);
-    // Two in a hundred take longer than ever before, and not longer than what is required.
+    // Two in a hundred take longer than ever before, but not longer than required.
     let slower = (1..=20).flat_map(|round| [(); 2].map(|()| (round, Happens::Takes(SLOWER))));
     let slower: Vec<_> = slower.collect();
     let last = (16..=20).fold(None, |_, number| Some(held(number, slower.clone())));

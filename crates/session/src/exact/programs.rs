@@ -1,5 +1,4 @@
-//! The programs of a guest and its kernel, as the exact explanation names their functions and
-//! source lines.
+//! The programs of a guest and its kernel, for functions and source lines in the exact explanation.
 
 use punctual_analyze::exact::dump::Dump;
 use punctual_analyze::exact::programs::{Code, Program};
@@ -12,12 +11,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What the kernel maps into each program.
+/// The kernel's mapping in each program.
 const VDSO: &str = "[vdso]";
-/// Where distributions put a kernel with its debug information.
+/// The paths of kernels with debug information in distributions.
 const KERNELS: [&str; 2] = ["/usr/lib/debug/boot/vmlinux-", "/usr/lib/debug/lib/modules/"];
 
-/// What of a file is mapped as code: offsets in it, and the address of the first one.
+/// The code mappings of a file: ranges of offsets, with the address of the first offset.
 type Mapped = Vec<(Range<usize>, u64)>;
 
 /// The files of a run, each with its code and functions.
@@ -27,7 +26,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Those of a run, with the kernel's vDSO.
+    /// The programs of a run, with the kernel's vDSO.
     pub(crate) fn of(made_of: Option<&MadeOf>, vdso: &[u8]) -> Programs {
         let vdso = GuestProgram { path: VDSO.to_owned(), bytes: vdso.to_owned() };
         let files = made_of.map(punctual_lab::exact::programs).unwrap_or_default();
@@ -42,13 +41,12 @@ impl Programs {
         all
     }
 
-    /// All names of a run.
+    /// All names for a run.
     pub(crate) fn names(&self, dump: &Dump, kallsyms: &str) -> Names {
         Names::of(dump, KernelSymbols::parse(kallsyms), &self.programs)
     }
 
-    /// Adds the source lines of all code that has debug information. The findings are what has
-    /// none.
+    /// Adds the source lines of all code with debug information. The findings list the rest.
     pub(crate) fn add_lines(&self, names: &mut Names, dump: &Dump, release: &str) -> Vec<Finding> {
         let mut places: Vec<Vec<(u64, usize)>> = vec![Vec::new(); self.files.len()];
         for (place, program, offset) in names.user.places() {
@@ -57,7 +55,7 @@ impl Programs {
         }
         let mut missing: Vec<String> = Vec::new();
         for ((file, _), places) in self.files.iter().zip(places) {
-            // That the C library has none is no news.
+            // The C library usually has none.
             if let Err(why) = add(names, places, Path::new(&file.path), &file.bytes) {
                 missing.push(why);
             }
@@ -82,7 +80,7 @@ impl Programs {
     }
 }
 
-/// `None` of what has no code.
+/// The program of a file; `None` without code.
 fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
     let path = Path::new(&file.path);
     let code: Vec<Code> = mapped
@@ -95,7 +93,7 @@ fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
     let symbols = Object::of_bytes(path, &file.bytes).unwrap_or_default();
     let mut functions: Vec<(u64, u64, String)> = Vec::new();
     for function in symbols.functions {
-        // Of several names for one place the first is the plainest.
+        // Of several names for one place the first is the simplest.
         if functions.last().is_none_or(|(offset, ..)| *offset != function.offset) {
             functions.push((function.offset, function.size, function.bare));
         }
@@ -104,7 +102,7 @@ fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
     (!code.is_empty()).then_some(Program { name, code, functions })
 }
 
-/// The address of an offset in a file, by which its debug information goes.
+/// The address of an offset in a file, as used by its debug information.
 fn address(mapped: &Mapped, offset: u64) -> Option<u64> {
     let inside = |range: &Range<usize>| (range.start as u64..range.end as u64).contains(&offset);
     let (range, address) = mapped.iter().find(|(range, _)| inside(range))?;
@@ -130,11 +128,12 @@ fn add(
     Ok(())
 }
 
-/// The same of the kernel, which lies where its debug file has it: guests boot with `nokaslr`.
+/// Adds the lines of the kernel, which is loaded at the addresses of its debug file: guests boot
+/// with `nokaslr`.
 fn add_kernel(names: &mut Names, places: Vec<(u64, usize)>, release: &str) -> Result<(), String> {
     let [boot, modules] = KERNELS;
     let paths = [format!("{boot}{release}"), format!("{modules}{release}/vmlinux")];
-    // A release is a word of the guest's.
+    // The guest supplies the release.
     let file =
         paths.iter().map(PathBuf::from).find(|path| !release.contains('/') && path.is_file());
     let path = file.ok_or_else(|| format!("neither {} nor {} is there", paths[0], paths[1]))?;

@@ -11,15 +11,15 @@ use punctual_analyze::pairs::{
 };
 use punctual_bundle::Bundle;
 
-/// So many of each are explained unless something else is asked for.
+/// The default number of explained intervals of each.
 const USUAL: usize = 20;
 
-/// Where no pair is named: so many of each are explained, of so many pairs, scopes and functions,
-/// those with the longest interval.
+/// The defaults without a named pair: explained intervals of each, and the number of pairs, scopes
+/// and functions, those with the longest interval first.
 const UNNAMED: (usize, usize) = (3, 8);
 
-/// Explains the longest intervals of the pairs and functions that are wanted; of all that `punctual
-/// pairs` finds where none is named.
+/// Explains the longest intervals of the requested pairs and functions; by default of all that
+/// `punctual pairs` finds.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let opened = recorded::required(bundle)?;
     let names = opened.names();

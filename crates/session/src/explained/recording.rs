@@ -1,4 +1,4 @@
-//! Out of a recording of the whole run: the worst samples of each series that it covers.
+//! Explains from a recording of the whole run: the worst samples of each series that it covers.
 
 use super::sample::explain_sample;
 use super::wanted::Wanted;
@@ -15,16 +15,16 @@ use punctual_core::{
     Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity,
 };
 
-/// So much before a sample is looked at: who ran when it was due, and what the thread did last.
+/// The time examined before a sample: for the task running at its due time, and the thread's last
+/// activity.
 const BEFORE: Nanos = Nanos::from_millis(2);
 
-/// Explains the worst samples of the series of a bundle; `None` where it has no recording of who
-/// ran.
+/// Explains the worst samples of the series of a bundle; `None` without a recording of scheduling.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     explain_by(bundle, bundle, wanted)
 }
 
-/// The same of series that were found in the recording of another bundle.
+/// Like [`explain`] for series that were found in the recording of another bundle.
 pub fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     let opened = recorded::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let around = Around::of(&opened);
@@ -82,18 +82,18 @@ fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
     }
 }
 
-/// Whether a timer ends what a sample waits for.
+/// Whether a timer ends the wait of a sample.
 fn is_timed(series: &Series) -> bool {
     let cycle = series.meta.details.get("cycle");
     series.meta.workload == "timer" || cycle.is_some_and(|kind| kind != CycleKind::Event.word())
 }
 
-/// The events of a recording around any interval of it.
+/// The events of a recording around any of its intervals.
 pub(super) struct Around<'o, 'b> {
     opened: &'o Opened<'b>,
     coverage: Coverage,
-    /// Where events are missing. A recorder reports that when it has room again: possibly after
-    /// the interval.
+    /// The losses of events. A recorder reports one when it has room again, maybe after the
+    /// interval.
     losses: Vec<Event>,
 }
 
@@ -110,7 +110,7 @@ impl<'o, 'b> Around<'o, 'b> {
         }
     }
 
-    /// Whether the recording reaches from the start of this to its end.
+    /// Whether the recording covers this interval.
     pub(super) fn covers(&self, late: LatencyInterval) -> bool {
         let Recorded { began, ended, .. } = self.opened.recorded;
         late.due >= began && late.woke <= ended
@@ -148,5 +148,5 @@ impl<'o, 'b> Around<'o, 'b> {
     }
 }
 
-/// So many stretches with missing events are known; a recording with more is not one to explain by.
+/// The maximum number of known losses; a recording with more is not worth explaining.
 const MOST_LOSSES: usize = 1 << 16;

@@ -6,8 +6,7 @@ use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_core::{CpuSet, Event};
 
-/// Explains a sample by the events around it, which come in the order of time. `gaps`: what is
-/// missing of the recording.
+/// Explains a sample by the events around it, in the order of time. `gaps`: the recording's losses.
 pub fn explain_sample(
     phase: &str,
     series: &str,

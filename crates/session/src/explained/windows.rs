@@ -1,4 +1,4 @@
-//! Out of the windows that the flight recorder kept.
+//! Explains from the windows that the flight recorder kept.
 
 use super::sample::explain_sample;
 use super::wanted::Wanted;
@@ -14,7 +14,7 @@ use punctual_core::{Event, EventKind, Finding, Nanos, Sample, Severity};
 use punctual_record::wire::{self, WireError};
 use std::collections::HashMap;
 
-/// Explains the windows of a bundle; `None` where it has none.
+/// Explains the windows of a bundle; `None` if it has none.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     let windows = bundle.windows.as_ref()?;
     let document = &windows.document;
@@ -62,7 +62,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         bundle
             .series()
             .filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
-            // Of a program only the responses are watched.
+            // Only the responses of a program are watched.
             .filter(|(phase, series)| {
                 let is = |of: &SeriesWindows| of.phase == *phase && of.series == series.meta.name;
                 document.series.iter().any(is)
@@ -83,8 +83,8 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     })
 }
 
-/// Samples among the worst that the statistics hold and that have no window: the recorder counts
-/// what it missed, and this counts again.
+/// Samples among the worst in the statistics without a window: the recorder counts its misses, and
+/// this counts again.
 fn worst_without(
     rule: KeptRule,
     windows: &[SavedWindow],
@@ -117,7 +117,7 @@ fn worst_without(
     Some(finding.remedy("see the counts of the series: missed_overwritten, missed_room, unseen"))
 }
 
-/// At most so many of each series.
+/// The first windows of each series, at most the given number.
 fn first_of_each(
     windows: Vec<&SavedWindow>,
     most: Option<usize>,
@@ -144,8 +144,7 @@ fn late(head: &WindowHead) -> LatencyInterval {
     }
 }
 
-/// The events of all lanes in the order of time, with the sample's own mark and with marks where
-/// events are missing.
+/// The events of all lanes in the order of time, with marks for the sample and for losses.
 fn read(
     window: &SavedWindow,
     number: usize,
@@ -160,7 +159,7 @@ fn read(
     for (lane, records) in head.lanes.iter().zip(lanes) {
         let mut events = Vec::new();
         if lane.whole_from > head.due {
-            // How many is not known: one at least.
+            // The count is unknown: one at least.
             let what = EventKind::Lost { count: 1, since: head.due };
             events.push(Event { at: lane.whole_from, cpu: lane.cpu, tid: Tid::IDLE, what });
         }
@@ -190,7 +189,7 @@ impl Batches for Once {
     }
 }
 
-/// What of windows could not be read.
+/// The windows that could not be read.
 #[derive(Default)]
 struct Trouble {
     unreadable: Vec<String>,

@@ -1,4 +1,4 @@
-//! Copying what happened around a sample out of the kernel's buffers.
+//! Copies the events around a sample from the kernel's buffers.
 
 use super::pending::Window;
 use super::steal::StealClock;
@@ -10,16 +10,16 @@ use punctual_record::{Recorder, Window as CpuWindow, wire};
 use punctual_sys::clock;
 use std::collections::BTreeSet;
 
-/// What all CPUs together may take in a window, unless one CPU's buffer is larger.
+/// The maximum size of a window over all CPUs, unless one CPU's buffer is larger.
 const WINDOW: usize = 4 << 20;
-/// So much after the end of a sample is kept: the ends of what was under way.
+/// The time after the end of a sample that is kept: the ends of activities in progress.
 const AFTER: Nanos = Nanos::from_micros(200);
-/// The same for latencies so long that the hypervisor may have taken all CPUs: what the other CPUs
-/// did when they resumed proves it, and a hypervisor resumes them one by one.
+/// `AFTER` for latencies so long that the hypervisor may have taken all CPUs: the activity of the
+/// other CPUs when they resumed proves it, and a hypervisor resumes them one by one.
 const AFTER_LONG: Nanos = Nanos::from_millis(10);
-/// From this latency on, that applies.
+/// The shortest such latency.
 pub const LONG: Nanos = Nanos::MILLI;
-/// How often a CPU is asked again whose writers were at work.
+/// The number of attempts to read a CPU with active writers.
 const ASKS: usize = 5;
 
 /// The events of one CPU around a sample.
@@ -28,11 +28,11 @@ struct Around {
     whole_from: MonotonicNs,
     records: Vec<u8>,
     tids: BTreeSet<Tid>,
-    /// Whether any of it is about the thread.
+    /// Whether any of the events concerns the thread.
     concerns: bool,
 }
 
-/// Copies a window; `None` where what the thread's CPU did is not there any more.
+/// Copies a window; `None` if the events of the thread's CPU have been overwritten.
 pub fn window(
     recorder: &mut Recorder,
     cpus: &CpuSet,
@@ -59,7 +59,7 @@ pub fn window(
             None => left_out.insert(cpu),
         }
     }
-    // First what the thread did and who woke it, then the rest as far as there is room.
+    // First the events of the thread and its waker, then the rest as far as there is room.
     all[1..].sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
     let most = WINDOW.max(rule.buffer.get() as usize);
     let (mut lanes, mut records, mut tids, mut bytes) =
@@ -95,7 +95,7 @@ pub fn window(
     Some(Window { head, records, tids })
 }
 
-/// A sample's instants on CLOCK_MONOTONIC; `None` where its clock was set since.
+/// A sample's instants on CLOCK_MONOTONIC; `None` if its clock was set since.
 fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)> {
     let ahead = match of {
         Clock::Monotonic => 0,
@@ -119,7 +119,7 @@ fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
     let mut ran = None;
     for event in wire::decode(records).flatten() {
         match event.what {
-            // Nobody but the task that was switched away from can have had the CPU before.
+            // Only the task that was switched away from can have had the CPU before.
             _ if event.at > at => return ran.or(Some(event.tid)),
             EventKind::Switch { next, .. } => ran = Some(next),
             _ => ran = Some(event.tid),
@@ -148,7 +148,7 @@ fn around(window: CpuWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> Around {
     Around { cpu, whole_from, records, tids, concerns }
 }
 
-/// The threads that an event is about.
+/// The threads in an event.
 fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
     let other = match event.what {
         EventKind::Switch { next, .. } => Some(next),

@@ -1,8 +1,8 @@
-//! When to poll new samples: before the events around them are overwritten, and no earlier.
+//! Decides when to poll new samples: before the events around them are overwritten, and no earlier.
 //!
 //! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another,
-//! idle CPU (docs/reference/explain.md, what is kept). So the threads that are awake anyway check
-//! how full the buffers are, and the flight thread sleeps as long as it can.
+//! idle CPU (docs/reference/explain.md, what is kept). So threads that are awake anyway check how
+//! full the buffers are, and the flight thread sleeps as long as possible.
 
 use punctual_record::BufferProgress;
 use std::ops::RangeInclusive;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 /// The part of a buffer that may be written between two polls.
 const POLL_FRACTION: f64 = 0.2;
-/// The longest time between polls: rings hold two seconds, and a process that is killed keeps only
-/// what was polled.
+/// The longest time between polls: rings hold two seconds, and a killed process keeps only polled
+/// data.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(450);
-/// How long the flight thread sleeps when nobody wakes it.
+/// How long the flight thread sleeps without a wake-up.
 const POLL_INTERVAL_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(20)..=Duration::from_secs(1);
 
-/// What was written since the last poll.
+/// The buffers' progress since the last poll.
 pub struct Pacer {
     buffer_progress: BufferProgress,
     polled_at: Instant,
@@ -30,7 +30,7 @@ impl Pacer {
         Pacer { buffer_progress, polled_at: Instant::now(), laps }
     }
 
-    /// Whether it is time for a poll; if so, counts as one.
+    /// Whether a poll is due; if so, counts as one.
     pub fn is_time(&mut self) -> bool {
         let is_time =
             self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
@@ -40,7 +40,7 @@ impl Pacer {
         is_time
     }
 
-    /// After a poll: how long until the next, at the rate since the last one.
+    /// After a poll: the time until the next, at the rate since the last one.
     pub fn interval(&mut self) -> Duration {
         let interval = until(self.polled_at.elapsed(), self.written());
         self.restart();
@@ -53,7 +53,7 @@ impl Pacer {
         self.laps.extend(self.buffer_progress.laps());
     }
 
-    /// The part of a buffer, of the one that was written most.
+    /// The largest written part of any buffer.
     fn written(&self) -> f64 {
         self.buffer_progress
             .laps()
@@ -63,7 +63,7 @@ impl Pacer {
     }
 }
 
-/// How long a part of a buffer lasts of which so much was written in that time.
+/// The time until the next poll, if this part of a buffer was written in the elapsed time.
 fn until(elapsed: Duration, written: f64) -> Duration {
     let lasts = Duration::try_from_secs_f64(elapsed.as_secs_f64() * POLL_FRACTION / written);
     lasts.map_or(*POLL_INTERVAL_RANGE.end(), |lasts| {

@@ -1,4 +1,4 @@
-//! What was copied, between the thread that copies and the one that writes.
+//! Copied windows, between the copying thread and the writing one.
 
 use punctual_bundle::windows::{SeriesWindows, WindowHead};
 use punctual_core::event::{TaskName, Tid};
@@ -8,21 +8,21 @@ pub struct Window {
     pub head: WindowHead,
     /// The records of each lane.
     pub records: Vec<Vec<u8>>,
-    /// Threads that occur in it.
+    /// The threads in the window.
     pub tids: BTreeSet<Tid>,
 }
 
-/// Windows that are not written yet, and what belongs to all of them.
+/// Windows that are not written yet, and their common data.
 #[derive(Default)]
 pub struct PendingWindows {
     fresh: BTreeMap<u64, Window>,
     gone: Vec<u64>,
     changed: bool,
-    /// The threads of each window that is kept.
+    /// The threads of each kept window.
     tids: BTreeMap<u64, BTreeSet<Tid>>,
     pub tasks: BTreeMap<Tid, TaskName>,
     pub series: Vec<SeriesWindows>,
-    /// Kernel stacks, and addresses that want names.
+    /// Kernel stacks, and addresses to look up.
     pub stacks: Vec<Vec<u64>>,
     /// See `stacks`.
     pub functions: BTreeSet<u64>,
@@ -44,7 +44,7 @@ impl PendingWindows {
         self.changed = true;
     }
 
-    /// Takes one away: out of here, or out of the bundle.
+    /// Removes one: from here, or from the bundle.
     pub fn remove(&mut self, number: u64) {
         self.tids.remove(&number);
         if self.fresh.remove(&number).is_none() {
@@ -60,7 +60,7 @@ impl PendingWindows {
         }
     }
 
-    /// What there is to write; `None` where nothing changed.
+    /// The data to write; `None` if nothing changed.
     pub fn take(&mut self) -> Option<PendingWrites> {
         if !std::mem::take(&mut self.changed) {
             return None;

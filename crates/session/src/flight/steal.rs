@@ -5,7 +5,7 @@ use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
 use punctual_sys::clock;
 
-/// A reading that is older says nothing of one sample.
+/// The maximum age of a reading to be about one sample.
 const OLDEST: Nanos = Nanos::from_secs(2);
 
 /// The steal clocks of all CPUs, in ticks of /proc/stat: at the last poll, and now.
@@ -28,12 +28,13 @@ impl StealClock {
         StealClock { files, before, now: None }
     }
 
-    /// A poll begins in which windows of long waits are copied: reads the clocks to compare with.
+    /// Reads the clocks to compare with, as a poll begins in which windows of long waits are
+    /// copied.
     pub fn read(&mut self) {
         self.now = Some(Reading::take(&self.files));
     }
 
-    /// A poll has ended: the next one's samples are later. Without any steal so far there is
+    /// Called after a poll: the next one's samples are later. Without any steal so far there is
     /// nothing to read.
     pub fn poll_ended(&mut self) {
         match self.now.take() {
@@ -43,8 +44,8 @@ impl StealClock {
         }
     }
 
-    /// By how much that of a CPU grew around a sample that began then; `None` where it was not
-    /// read, or too long before.
+    /// The growth of a CPU's steal time around a sample that began then; `None` if it was not read,
+    /// or too long before.
     pub fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
         let now = self.now.as_ref()?;
         let steal = |reading: &Reading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);

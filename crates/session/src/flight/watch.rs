@@ -14,10 +14,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long the first poll waits.
+/// The delay of the first poll.
 const BEGINNING: Duration = Duration::from_millis(20);
 
-/// So long the copy of a long wait's window waits for what the other CPUs do when they come back.
+/// The delay before the window of a long wait is copied, for the activity of resuming CPUs.
 const AFTERWARDS: Duration = Duration::from_millis(10);
 
 /// Commands of the controller thread.
@@ -34,14 +34,13 @@ pub enum WatchCommand {
     Stop,
 }
 
-/// The recorder with what is watched.
+/// The recorder and the watched series.
 pub struct Watch {
     recorder: Recorder,
     cpus: CpuSet,
     rule: KeptRule,
     pending: Arc<Mutex<PendingWindows>>,
     watched: Vec<(Watched, WorstSet)>,
-    /// Counts of series that ended.
     ended: Vec<SeriesWindows>,
     next: u64,
     /// Bytes of all windows that are kept.
@@ -58,7 +57,7 @@ impl Watch {
         Watch { recorder, cpus, rule, pending, watched, ended, next: 0, bytes: 0, pacer, steal }
     }
 
-    /// Polls until it is stopped; returns what was recorded, and names.
+    /// Polls until it is stopped; returns the recorder and names.
     pub fn run(mut self, commands: &Receiver<WatchCommand>) -> (Recorded, Names) {
         let mut interval = BEGINNING;
         loop {
@@ -134,8 +133,8 @@ impl Watch {
         self.count();
     }
 
-    /// Copies the windows of these samples, the worst first: it is the last that are overwritten
-    /// meanwhile, if any.
+    /// Copies the windows of these samples, the worst first: if any are overwritten meanwhile, it
+    /// is the last ones.
     fn capture(&mut self, place: usize, samples: Vec<Sample>) {
         let any = !samples.is_empty();
         if samples.iter().any(|sample| sample.latency() >= capture::LONG) {

@@ -1,17 +1,17 @@
-//! What the flight recorder watches.
+//! The series that the flight recorder watches.
 
 use punctual_bundle::windows::Waited;
 use punctual_core::event::Tid;
 use punctual_core::{Clock, CpuSet};
 use punctual_measure::ring::SnapshotReader;
 
-/// Whose time a sample is.
+/// The task of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Whose {
-    /// That of one thread, always.
+    /// The same thread, always.
     Thread(Tid),
-    /// That of the task that took its end: whoever had its CPU then. Tasks of a ring take turns; a
-    /// process that allocates may be a new one each round.
+    /// The task that took its end: it ran on its CPU then. Tasks of a ring take turns; a process
+    /// that allocates may be a new one each round.
     RunsAtEnd,
 }
 
@@ -22,11 +22,11 @@ pub struct Watched {
     pub whose: Whose,
     /// The clock of its samples.
     pub clock: Clock,
-    /// What the start of a sample is.
+    /// The meaning of a sample's start.
     pub waited: Waited,
-    /// The CPUs that its thread may run on.
+    /// The affinity of its thread.
     pub cpus: CpuSet,
-    /// Its samples one by one; `None` where they are only counted, and the worst come through
+    /// The samples one by one; `None` if they are only counted, and the worst arrive through
     /// `Flight::add_worst`.
     pub snapshot_reader: Option<SnapshotReader>,
 }

@@ -3,13 +3,13 @@
 use punctual_bundle::windows::SeriesWindows;
 use punctual_core::{Nanos, Sample};
 
-/// What is kept of a series.
+/// The windows kept of a series.
 pub struct WorstSet {
     most: usize,
     above: Nanos,
-    /// Windows that are kept, the worst first.
+    /// Kept windows, the worst first.
     kept: Vec<KeptWindow>,
-    /// What became of its samples.
+    /// The counts of its samples by result.
     pub counts: SeriesWindows,
 }
 
@@ -18,7 +18,7 @@ pub struct KeptWindow {
     /// The latency of the sample.
     pub latency: Nanos,
     pub number: u64,
-    /// How much room it takes.
+    /// The size of the window.
     pub bytes: u64,
     /// Whether events of its start are missing.
     pub partial: bool,
@@ -31,7 +31,7 @@ impl WorstSet {
             series: series.to_owned(),
             ..SeriesWindows::default()
         };
-        // A latency of zero has nothing to explain.
+        // A latency of zero needs no explanation.
         WorstSet { most: most as usize, above: above.unwrap_or(Nanos(1)), kept: Vec::new(), counts }
     }
 
@@ -42,8 +42,8 @@ impl WorstSet {
                 || self.kept.last().is_some_and(|least| latency > least.latency))
     }
 
-    /// Adds a sample to those of one look that are worth a window, the worst first: never more than
-    /// are kept at all.
+    /// Adds a sample to those of one look that are worth a window, the worst first: at most as many
+    /// as are kept.
     pub fn offer(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
         if !self.wants(sample.latency()) {
             return;
@@ -54,8 +54,7 @@ impl WorstSet {
         found.truncate(self.most);
     }
 
-    /// The window whose place one of this latency would take; `Err` where it is no longer among the
-    /// worst.
+    /// The window that one of this latency would replace; `Err` if it is no longer among the worst.
     pub fn place(&self, latency: Nanos) -> Result<Option<KeptWindow>, ()> {
         match self.wants(latency) {
             true if self.kept.len() < self.most => Ok(None),
@@ -64,7 +63,7 @@ impl WorstSet {
         }
     }
 
-    /// Keeps a window, in the place that [`WorstSet::place`] said.
+    /// Keeps a window in the place given by [`WorstSet::place`].
     pub fn keep(&mut self, window: KeptWindow) {
         if self.kept.len() >= self.most {
             let replaced = self.kept.pop();

@@ -1,13 +1,13 @@
-//! The same inputs on two kernels: what became longer, shorter, new, and what is gone.
+//! The same inputs on two kernels: longer, shorter, new, and missing causes.
 
 use super::archive::{Key, Kind, Shown};
 use punctual_bundle::hunt::{Change, Changed};
 use std::collections::BTreeMap;
 
-/// Lengths that differ by at most so many percent are the same.
+/// Lengths that differ by at most this percentage are equal.
 const SAME_PERCENT: u64 = 10;
 
-/// The causes of both, the largest difference first. Both have the results of the same inputs.
+/// The causes of both, the largest difference first. Both have results of the same inputs.
 pub fn compare(here: &[Shown], there: &[Shown]) -> Vec<Change> {
     let mut all: BTreeMap<Key, (u64, u64)> = BTreeMap::new();
     for (key, length) in here.iter().flat_map(|shown| &shown.lengths) {
@@ -44,7 +44,7 @@ fn judge(here: u64, there: u64) -> Changed {
     }
 }
 
-/// A kind of cause as documents have it.
+/// A kind of cause in documents.
 pub fn kind_word(kind: Kind) -> &'static str {
     match kind {
         Kind::Sample => "sample",

@@ -1,8 +1,8 @@
-//! What trials showed, and who showed most of it.
+//! The results of trials: the longest of each cause and its trial.
 
 use std::collections::BTreeMap;
 
-/// What has a length in a trial.
+/// A kind of length in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     /// The worst sample; its function is empty.
@@ -10,7 +10,7 @@ pub enum Kind {
     /// A section with interrupts disabled, by its function.
     IrqsDisabled,
     /// The time from `need_resched` to the call of `__schedule`, of a sample or of any task, by the
-    /// function with most of it.
+    /// function with the largest share.
     NotPreempted,
     /// A section with preemption disabled, by its function.
     PreemptionDisabled,
@@ -18,11 +18,11 @@ pub enum Kind {
 
 pub type Key = (Kind, String);
 
-/// What a trial showed: the longest of each cause, in instructions.
+/// The results of a trial: the longest of each cause, in instructions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Shown {
     pub lengths: BTreeMap<Key, u64>,
-    /// It did not end well, for this reason.
+    /// The reason of a bad end.
     pub failure: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Takes a trial's results. Whether it showed a new cause, or a longer one.
+    /// Adds a trial's results. Returns whether it showed a new or longer cause.
     pub fn add(&mut self, trial: usize, shown: &Shown) -> bool {
         let mut gained = false;
         for (key, length) in &shown.lengths {

@@ -1,4 +1,4 @@
-//! What a search found, as it is kept, printed and shown.
+//! The findings of a search: stored, printed and shown.
 
 use super::against::kind_word;
 use super::archive::{Key, Kind};
@@ -17,13 +17,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 const CAUSES: usize = 30;
-/// A trial met a cause that is at least so long a part of the longest.
+/// A trial met a cause if its length is at least the longest divided by this.
 const MET: u64 = 10;
 
-/// The least that shows a cause: the input, what it shows, and whether nothing can be taken away.
+/// The smallest input for a cause: the input, its length, and whether nothing can be removed.
 pub type Minimised = HashMap<Key, (Input, u64, bool)>;
 
-/// The document; experiments are not written yet.
+/// The document, before experiments are written.
 pub fn of(
     spec: &Spec,
     space: &Space,
@@ -87,13 +87,13 @@ pub fn of(
     })
 }
 
-/// Loads that were tried at all.
+/// The number of loads tried at all.
 fn surveyed(search: &Search) -> u64 {
     let parts = search.tried.iter().flat_map(|tried| &tried.input.parts);
     parts.map(|part| part.load).collect::<std::collections::HashSet<_>>().len() as u64
 }
 
-/// The commands of an input, with what delays them.
+/// The commands of an input, with their delays.
 pub fn loads(space: &Space, input: &Input) -> Vec<String> {
     let words = |place: usize| match input.parts[place].delay_us {
         0 => command(space, input, place),
@@ -106,7 +106,7 @@ fn duration(spec: &Spec, input: &Input) -> Result<i64, Failure> {
     Ok(spec.duration()?.ns() / 4 * i64::from(input.quarters))
 }
 
-/// The calls around the longest, where they are known.
+/// The call stack of the longest, if known.
 fn stack(key: &Key, input: &Input, runner: &Runner) -> Result<Vec<String>, Failure> {
     let Some((_, exact)) = explained(&runner.bundle(input)?) else { return Ok(Vec::new()) };
     Ok(calls(key, exact))
@@ -135,7 +135,7 @@ fn calls(key: &Key, exact: ExactDocument) -> Vec<String> {
     all.into_iter().max_by_key(|(length, _)| *length).map(|(_, stack)| stack).unwrap_or_default()
 }
 
-/// A trial, and that memory ran out in it where it came to its end.
+/// A trial, with an out-of-memory note if it reached its end.
 fn trial(
     space: &Space,
     number: usize,

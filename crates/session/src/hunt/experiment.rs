@@ -1,4 +1,4 @@
-//! The experiment of an input: what a trial runs, and what anybody can run again.
+//! The experiment of an input: run by a trial, and repeatable by any user.
 
 use super::space::{Input, Space};
 use super::spec::Spec;
@@ -7,7 +7,7 @@ use punctual_core::{Nanos, hex};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-/// An input's name (its loads, and a sum that makes it the only one) and its text.
+/// An input's name (its loads, and a unique checksum) and its text.
 pub fn of(
     spec: &Spec,
     kernel: &str,
@@ -59,13 +59,13 @@ fn text(spec: &Spec, kernel: &str, space: &Space, input: &Input) -> Result<Strin
     let mut loads = Vec::new();
     for (number, part) in input.parts.iter().enumerate() {
         let mut load = Table::new();
-        // Of two loads the names must differ, and a name may be any.
+        // The names of two loads must differ, and hunt files allow any name.
         load.insert("name".into(), string(&format!("load{}", number + 1)));
         load.insert("command".into(), string(&command(space, input, number)));
         if part.delay_us > 0 {
             load.insert("start_delay".into(), string(&format!("{}us", part.delay_us)));
         }
-        // One that needs a device or a right ends at once; the others go on.
+        // A load that lacks a device or a right ends at once; the others continue.
         load.insert("on_failure".into(), string("ignore"));
         loads.push(Value::Table(load));
     }

@@ -1,12 +1,11 @@
-//! What trials ended with instead of being only late: a kernel that panics, hangs or runs out of
-//! memory is a finding of its own.
+//! Failures of trials: a kernel that panics, hangs or runs out of memory is a separate finding.
 
 use super::search::Tried;
 use punctual_bundle::Bundle;
 use punctual_bundle::hunt::{HuntFailure, Trial};
 use std::collections::BTreeMap;
 
-/// How what became of a guest is written (`punctual_lab::Outcome`), and its kind.
+/// The beginning of a guest's outcome (`punctual_lab::Outcome`), and the kind.
 const KINDS: [(&str, &str); 5] = [
     ("the guest's kernel panicked", "panic"),
     ("the guest was still running", "hang"),
@@ -14,7 +13,7 @@ const KINDS: [(&str, &str); 5] = [
     ("the guest ran out of memory", "out-of-memory"),
     ("the guest powered off or reset", "ended-early"),
 ];
-/// The finding of a run that came to its end although its kernel killed tasks.
+/// The finding of a run that reached its end although its kernel killed tasks.
 const MEMORY: &str = "guest-out-of-memory";
 
 /// The kind of a failure, by its message.
@@ -23,19 +22,19 @@ pub fn kind(why: &str) -> &'static str {
     known.map_or("other", |(_, kind)| kind)
 }
 
-/// That memory ran out in a run that came to its end.
+/// The message of a run that ran out of memory but reached its end.
 pub fn memory_ran_out(bundle: &Bundle) -> Option<String> {
     let finding = bundle.findings.iter().find(|finding| finding.id == MEMORY)?;
     Some(finding.message.clone())
 }
 
-/// Those of all trials, the most frequent first; `ran_out` has the messages of [`memory_ran_out`].
-/// The experiments are not written yet.
+/// The failures of all trials, the most frequent first, before experiments are written; `ran_out`
+/// has the messages of [`memory_ran_out`].
 pub fn of(tried: &[Tried], trials: &[Trial], ran_out: &[Option<String>]) -> Vec<HuntFailure> {
     let mut all: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (number, (tried, ran_out)) in tried.iter().zip(ran_out).enumerate() {
         let failed = tried.shown.failure.as_deref().map(|why| (kind(why), why));
-        // How many tasks were killed differs from trial to trial.
+        // The number of killed tasks differs from trial to trial.
         let ran_out = ran_out.as_deref().map(|why| ("out-of-memory", without_count(why)));
         if let Some(key) = failed.or(ran_out) {
             all.entry(key).or_default().push(number);

@@ -1,20 +1,20 @@
-//! The least that still shows a cause, by delta debugging (Zeller, Hildebrandt: Simplifying and
-//! isolating failure-inducing input, IEEE TSE 2002): the simpler neighbours of an input are tried
-//! together, the simplest that still shows it takes its place, until none does.
+//! The smallest input that still shows a cause, by delta debugging (Zeller, Hildebrandt:
+//! Simplifying and isolating failure-inducing input, IEEE TSE 2002): the simpler neighbours of an
+//! input are tried together, the simplest that still shows it replaces it, until none does.
 
 use super::archive::{Key, Shown};
 use super::search::{Search, Stage, Trials};
 use super::space::{Input, Part};
 
-/// What is left shows at least so many percent of the longest.
+/// The percentage of the longest that a smaller input must show.
 pub const SHOWS_PERCENT: u64 = 90;
 
-/// Whether so much of a length still counts as showing it.
+/// Whether the results contain enough of a length.
 pub fn shows(shown: &Shown, key: &Key, length: u64) -> bool {
     u128::from(shown.of(key)) * 100 >= u128::from(length) * u128::from(SHOWS_PERCENT)
 }
 
-/// An input with something taken away, the simplest first: one load alone, one load less, no
+/// An input with something removed, the simplest first: one load alone, one load less, no
 /// parameter, fewer instances, no end, no delay, a shorter run.
 pub fn simpler(input: &Input) -> Vec<Input> {
     let mut all = Vec::new();
@@ -60,11 +60,11 @@ pub fn simpler(input: &Input) -> Vec<Input> {
     all
 }
 
-/// The least that shows a cause, and what it shows of it. Where the time is over, the least so far;
+/// The smallest input that shows a cause, and its length. If the time is over, the smallest so far;
 /// then the last is `false`.
 ///
 /// # Errors
-/// As [`Trials::run`].
+/// Those of [`Trials::run`].
 pub fn minimise<T: Trials>(
     search: &mut Search,
     key: &Key,

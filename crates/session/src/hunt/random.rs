@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed alone.
+//! Numbers that depend on a seed alone.
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014):
 /// its sequence is the same on every machine.
@@ -20,7 +20,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to before `end`, evenly; 0 where `end` is 0.
+    /// A uniform number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.bits()) * end as u128) >> 64) as usize
     }

@@ -1,4 +1,4 @@
-//! What must hold of all that was found: `max < 20000 instructions`, `max < 100us`.
+//! A requirement on all findings: `max < 20000 instructions`, `max < 100us`.
 
 use punctual_bundle::hunt::Required;
 use punctual_bundle::summary::VerdictWord;
@@ -20,7 +20,7 @@ enum Bound {
 
 impl Require {
     /// # Errors
-    /// What is wrong with it.
+    /// The error in the text.
     pub fn parse(text: &str) -> Result<Require, String> {
         let wrong = || {
             format!(
@@ -43,8 +43,8 @@ impl Require {
         Ok(Require { text: text.trim().to_owned(), or_equal, bound })
     }
 
-    /// Whether it holds. What was found violates it for sure; where nothing was measured, nothing
-    /// is decided.
+    /// Whether the requirement holds. A violation is certain; without a measurement, it is
+    /// undecided.
     pub fn judge(&self, longest: Option<u64>, ns_per_instruction: u32) -> Required {
         let time = |instructions: u64| {
             let ns = instructions.saturating_mul(ns_per_instruction.into());

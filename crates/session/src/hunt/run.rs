@@ -1,5 +1,5 @@
 //! A search from its specification to its document: survey, halving and local search for most of
-//! the budget, then the causes are made as small as they can be, then other kernels.
+//! the budget, then the inputs of the causes are minimised, then other kernels are tried.
 
 use super::against::compare;
 use super::archive::{Key, Shown};
@@ -21,23 +21,22 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is searched, in the search's directory.
+/// The specification, in the search's directory.
 pub const SPEC: &str = "hunt.toml";
 pub const DOCUMENT: &str = "hunt.json";
 const TRIALS: &str = "trials";
 const FOUND: &str = "found";
-/// Causes that are made smaller, and tried on other kernels.
+/// Causes that are minimised and tried on other kernels.
 const MINIMISED: usize = 12;
-/// Of four parts of budget and trials, those of the search; the rest is for making smaller.
+/// Quarters of the budget and trials for the search; the rest is for minimising.
 const SEARCHED: u32 = 3;
-/// Inputs for whose first step towards smaller ones there is time at least, of up to half of the
-/// budget.
+/// Inputs whose first minimising step always has time reserved, up to half of the budget.
 const STEPS: usize = 2;
 
-/// What became of a search.
+/// The result of a search.
 pub struct Ended {
     pub document: HuntDocument,
-    /// Whether the user ended it.
+    /// Whether the user ended the search.
     pub interrupted: bool,
 }
 
@@ -79,7 +78,7 @@ pub fn space(spec: &Spec) -> Result<Space, Failure> {
     }
 }
 
-/// Searches, or goes on with a search.
+/// Searches, or resumes a search.
 ///
 /// # Errors
 /// Trials cannot be run, or none could be measured.
@@ -97,7 +96,7 @@ pub fn run(
         .collect::<Result<_, _>>()
         .map_err(Failure::refused)?;
     let (budget, _) = (spec.budget()?.to_std(), spec.duration()?);
-    // What is missing shows now, and not when the budget is used up.
+    // A missing kernel is reported now, not when the budget is used up.
     for kernel in std::iter::once(&spec.kernel).chain(&spec.against) {
         fetch(kernel)?;
     }
@@ -172,7 +171,7 @@ pub fn run(
     Ok(Ended { document, interrupted: runner.interrupted })
 }
 
-/// Kernels are packages, which are fetched where they are not here yet.
+/// Fetches a kernel's packages if they are not here yet.
 fn fetch(kernel: &str) -> Result<(), Failure> {
     let vm = crate::targets::vm::named(kernel)?;
     crate::targets::vm::kernel(&vm, punctual_lab::Arch::Amd64)
@@ -191,31 +190,31 @@ fn replace(place: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     Member::root(place).join(name).replace_with(write).map_err(Failure::failed)
 }
 
-/// Of a text that goes into a name of a file.
+/// Makes a text safe for a file name.
 pub fn safe(text: &str) -> String {
     text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_', "-")
 }
 
-/// How many trials the longest cause's input takes for one step towards a smaller one.
+/// The number of trials of the first step that minimises the longest cause's input.
 fn first_step(search: &Search) -> usize {
     let longest = search.archive.ranked().into_iter().next();
     longest.map_or(0, |(_, _, trial)| simpler(&search.tried[trial].input).len())
 }
 
-/// What of the budget is kept for making inputs smaller: its part, or what the first steps take
-/// where that is more, of up to half.
+/// The part of the budget reserved for minimising: its share, or the time of the first steps if
+/// longer, up to half.
 fn kept(budget: Duration, steps: Duration) -> Duration {
     (budget / 4 * (4 - SEARCHED)).max(steps).min(budget / 2)
 }
 
-/// A line for each batch.
+/// Shows a line for each batch.
 fn progress(messages: Listener, search: &Search, runner: &mut Runner) {
     let Some(standing) = &mut runner.standing else { return };
     standing.take(search);
     messages.progress(&standing.line(Instant::now()));
 }
 
-/// The experiment of each cause and failure, under a name that says which it is.
+/// Writes the experiment of each cause and failure under a descriptive name.
 fn write_found(
     place: &Path,
     search: &Search,
@@ -257,7 +256,7 @@ fn name(key: &Key) -> String {
     if key.1.is_empty() { "worst-sample".to_owned() } else { safe(&key.1) }
 }
 
-/// Where the document has a cause, and its number there; the worst sample is 0.
+/// The entry of a cause in the document, and its number there; the worst sample is 0.
 fn target<'a>(document: &'a mut HuntDocument, key: &Key) -> Option<(usize, &'a mut Least)> {
     let kind = super::against::kind_word(key.0);
     if let Some(worst) = document.worst.as_mut().filter(|worst| worst.kind == kind) {
@@ -269,7 +268,7 @@ fn target<'a>(document: &'a mut HuntDocument, key: &Key) -> Option<(usize, &'a m
     Some((place + 1, &mut document.causes[place].least))
 }
 
-/// The inputs of the causes on another kernel.
+/// Tries the inputs of the causes on another kernel.
 fn against(
     kernel: &str,
     search: &Search,

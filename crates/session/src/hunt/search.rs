@@ -1,10 +1,10 @@
-//! The order of trials: a survey of all loads, and beside it sweeps over what a survey leaves out
-//! (each parameter once, each pair once), and, from what was seen so far, longer trials of the best
-//! (successive halving) and changes of the best (local search).
+//! The order of trials: a survey of all loads, sweeps beside it over its omissions (each parameter
+//! once, each pair once), and, from the results so far, longer trials of the best (successive
+//! halving) and changes of the best (local search).
 //!
 //! A batch has a fixed size and its results are taken in order, so a search is a function of its
-//! space, its seed and the number of its batches, whatever ran side by side. A longer search begins
-//! with the shorter one.
+//! space, its seed and the number of its batches, independent of concurrency. A longer search
+//! begins with the shorter one.
 
 use super::archive::{Archive, Key, Shown};
 use super::random::Random;
@@ -14,50 +14,50 @@ use super::sweep::Sweep;
 use std::collections::{HashMap, HashSet};
 
 pub const BATCH: usize = 8;
-/// Of a batch of which much is known, those that go on with the survey.
+/// Trials of a batch that continue the survey once much is known.
 const SURVEYED: usize = 3;
-/// Of a batch, those that are drawn, so that what no rule expects is not left out.
+/// Random trials of a batch, so that no input is left out because no rule expects it.
 const DRAWN: usize = 2;
-/// Of a batch, those of each sweep.
+/// Trials of a batch for each sweep.
 const SWEPT: usize = 1;
-/// Batches of the survey alone.
+/// The number of batches for the survey alone.
 const FIRST: usize = 2;
-/// One in so many of a rung is tried for longer (Li et al.: A system for massively parallel
-/// hyperparameter tuning, MLSys 2020).
+/// The reduction factor of the rungs: one trial of this many is tried for longer (Li et al.: A
+/// system for massively parallel hyperparameter tuning, MLSys 2020).
 const REDUCTION: usize = 4;
-/// The causes whose longest inputs are changed.
+/// The number of causes whose longest inputs are changed.
 const ALIVE: usize = 12;
-/// One change in so many is a small one of a single input.
+/// One change of this many is a small change of a single input.
 const MIXED_OF: usize = 4;
-/// A trial showed a cause whose longest is at most so many times as long.
+/// A trial showed a cause if its longest is at most this many times as long.
 const SHOWED: u64 = 10;
-/// Attempts to draw an input that is not known yet.
+/// Attempts to draw an unknown input.
 const ATTEMPTS: usize = 32;
 
 pub trait Trials {
-    /// Why it cannot go on.
+    /// Why the search cannot continue.
     type Error;
 
-    /// Runs a batch: its results in order; none, or fewer of the first, where the time is over.
+    /// Runs a batch: its results in order; none, or only the first ones, if the time is over.
     ///
     /// # Errors
-    /// Trials cannot be run at all. One that fails is a result.
+    /// Trials cannot be run at all. A failed trial is a result.
     fn run(&mut self, batch: &[Input]) -> Result<Option<Vec<Shown>>, Self::Error>;
 }
 
 /// Why an input was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Every load once, some together.
+    /// Every load once, some combined.
     Survey,
-    /// What showed most, for longer.
+    /// The best inputs, for longer.
     Halving,
-    /// Parameters and pairs in turn, whatever their loads showed.
+    /// Parameters and pairs in turn, independent of the results of their loads.
     Sweep,
-    /// A change of what showed most.
+    /// A change of the best inputs.
     Local,
     Random,
-    /// Whether less shows it, too.
+    /// Whether a smaller input shows the cause, too.
     Minimise,
 }
 
@@ -74,7 +74,7 @@ pub struct Search<'a> {
     random: Random,
     seed: u32,
     strategy: Strategy,
-    /// Loads of the survey so far.
+    /// Loads surveyed so far.
     surveyed: usize,
     sweep: Sweep,
     pub tried: Vec<Tried>,
@@ -83,12 +83,12 @@ pub struct Search<'a> {
     promoted: HashSet<usize>,
     /// The trials of each load.
     with: HashMap<usize, Vec<usize>>,
-    /// How many changes of a trial's input were tried.
+    /// The number of changes tried per trial's input.
     changes: HashMap<usize, u64>,
 }
 
 impl<'a> Search<'a> {
-    /// A search from its beginning.
+    /// A new search.
     pub fn new(space: &'a Space, seed: u32, strategy: Strategy) -> Search<'a> {
         Search {
             space,
@@ -106,10 +106,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next batch. Whether there was one: time or space may be used up.
+    /// Runs the next batch. Returns whether there was one: time or space may be used up.
     ///
     /// # Errors
-    /// As [`Trials::run`].
+    /// Those of [`Trials::run`].
     pub fn step<T: Trials>(&mut self, trials: &mut T) -> Result<bool, T::Error> {
         let batch = match self.strategy {
             Strategy::Search => self.batch(),
@@ -120,10 +120,10 @@ impl<'a> Search<'a> {
         self.try_all(batch, trials)
     }
 
-    /// Runs these, and takes what they show.
+    /// Runs these and adds the results.
     ///
     /// # Errors
-    /// As [`Trials::run`].
+    /// Those of [`Trials::run`].
     pub fn try_all<T: Trials>(
         &mut self,
         batch: Vec<(Input, Stage)>,
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
         Ok(whole)
     }
 
-    /// What a trial of this input showed, if there was one.
+    /// The result of a trial of this input, if there was one.
     pub fn shown(&self, input: &Input) -> Option<&Shown> {
         self.known.get(input).map(|number| &self.tried[*number].shown)
     }
@@ -201,14 +201,14 @@ impl<'a> Search<'a> {
         !self.known.contains_key(input) && batch.iter().all(|(other, _)| other != input)
     }
 
-    /// The trials that showed the longest of a cause, those of the longest causes first.
+    /// The trials that showed the longest of each cause, longest causes first.
     fn alive(&self) -> Vec<usize> {
         let mut seen = HashSet::new();
         let ranked = self.archive.ranked().into_iter().map(|(_, _, trial)| trial);
         ranked.filter(|trial| seen.insert(*trial)).take(ALIVE).collect()
     }
 
-    /// The best of a rung's best that was not tried for longer yet.
+    /// The best trial of a rung's best that was not tried for longer yet.
     fn longer(&mut self, batch: &[(Input, Stage)]) -> Option<Input> {
         let alive = self.alive();
         for rung in (1..QUARTERS.len()).rev() {
@@ -232,10 +232,10 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Inputs made of those that showed the longest of causes. The longer a cause and the fewer
-    /// changes of its input were tried, the sooner: what was changed in vain for long makes way.
-    /// Mostly several are put together with everything about them drawn anew: each cause keeps its
-    /// own longest, so that one trial says something about all of them.
+    /// Inputs derived from those that showed the longest of causes. A longer cause, or an input
+    /// with fewer changes tried, is taken sooner: inputs long changed in vain make way. Most
+    /// changes combine several inputs with all their parameters redrawn: each cause keeps its own
+    /// longest, so that one trial informs about all of them.
     fn change(&mut self, batch: &[(Input, Stage)]) -> Option<Input> {
         for _ in 0..ATTEMPTS {
             let parents = self.parents();
@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The causes and trials whose changes promise most.
+    /// The causes and trials whose changes are most promising.
     fn parents(&mut self) -> Vec<(Key, usize)> {
         let mut all: Vec<_> = self.archive.ranked();
         all.sort_by_cached_key(|(_, length, trial)| {
@@ -275,8 +275,7 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// The load of a trial that a cause is probably of: most of the trials with it showed
-    /// the cause.
+    /// The load that probably produces a cause: most of the trials with it showed the cause.
     fn culprit(&mut self, key: &Key, trial: usize) -> usize {
         let loads: Vec<usize> =
             self.tried[trial].input.parts.iter().map(|part| part.load).collect();

@@ -1,5 +1,5 @@
-//! Simulated landscapes with planted needles: whether the search finds them in fewer trials than
-//! others (docs/notes/hunts.md has the tables that it prints).
+//! Simulated landscapes with planted needles: tests whether the search finds them in fewer trials
+//! than others (docs/notes/hunts.md has the tables that it prints).
 
 use super::archive::{Key, Kind, Shown};
 use super::minimise::{minimise, shows, simpler};
@@ -9,29 +9,29 @@ use super::space::{Choice, Input, LIVES_MS, QUARTERS, Space};
 use super::spec::Strategy;
 use std::convert::Infallible;
 
-/// No method is given more trials.
+/// The maximum number of trials of every method.
 const MOST: usize = 2_000;
-/// The longest of what is no needle.
+/// The longest ordinary cause.
 const ORDINARY: u64 = 20_000;
 const NEEDLE: u64 = 100_000;
 const NEEDLES: usize = 5;
 
-/// What is searched.
+/// The simulated space.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum World {
-    /// As many loads as stress-ng has stressors, of which nothing is known before. A needle shows a
-    /// part of its length where it is not met in full.
+    /// As many loads as stress-ng has stressors, without prior knowledge. A needle shows a part of
+    /// its length if not met in full.
     Wide,
-    /// Loads of a user's own before some stressors, on a CPU that the loads of a trial share. Most
-    /// needles show nothing where they are not met.
+    /// A user's own loads before some stressors, on a CPU that the loads of a trial share. Most
+    /// needles show nothing if not met in full.
     Own,
 }
 
-/// Of the second, those of the user's own.
+/// The number of own loads in the second.
 const OWN: usize = 6;
 
 impl World {
-    /// What shows each needle in full.
+    /// The input that shows each needle in full.
     fn needles(self) -> [&'static str; NEEDLES] {
         match self {
             World::Wide => [
@@ -80,12 +80,12 @@ impl World {
 
 struct Landscape {
     world: World,
-    /// The load of each needle, and one beside.
+    /// The loads of the needles, and another one.
     places: Vec<usize>,
     seed: u64,
     trials: usize,
     most: usize,
-    /// The trial that showed each needle first.
+    /// The first trial that showed each needle.
     found: [Option<usize>; NEEDLES],
 }
 
@@ -94,12 +94,12 @@ impl Landscape {
         let mut random = Random::new(seed ^ 0x6c61_6e64);
         let loads = world.space().loads.len();
         let mut places = match world {
-            // The first is a load that has parameters.
+            // The first is a load with parameters.
             World::Wide => vec![random.below(loads / 6) * 6 + 5],
             World::Own => vec![random.below(OWN / 3) * 3 + 1],
         };
         while places.len() < NEEDLES + 1 {
-            // Those of the pair are own ones of that world, too.
+            // The loads of the pair are own loads of that world, too.
             let below = match (world, places.len()) {
                 (World::Own, 1 | 2) => OWN,
                 _ => loads,
@@ -110,7 +110,7 @@ impl Landscape {
             }
         }
         if world == World::Own {
-            // As in the first, the fourth and the sixth are of a pair.
+            // The fourth and the sixth form a pair, as in the first world.
             places.swap(2, 5);
         }
         Landscape { world, places, seed, trials: 0, most, found: [None; NEEDLES] }
@@ -133,7 +133,7 @@ impl Landscape {
             let length = scale * (70 + noise.below(31) as u64) / 100;
             let own = |needle: usize| part.load == self.places[needle];
             if self.world == World::Own {
-                // In a quarter of the duration, three together do not all come to their work.
+                // In a quarter of the duration, three loads together do not all reach their work.
                 let share = QUARTERS[1] * input.quarters / input.parts.len() as u32;
                 let all = QUARTERS[1] * QUARTERS[1];
                 add(function, length * u64::from(share.min(all)) / u64::from(all));
@@ -237,7 +237,7 @@ fn each_alone(world: World, seed: u32) -> Found {
 type Method = fn(World, u32) -> Found;
 const METHODS: [Method; 3] = [searched, by_chance, each_alone];
 
-/// The median over seeds; one that was not found counts as the most trials.
+/// The median over seeds; a needle not found counts as the maximum number of trials.
 fn medians(method: Method, world: World, seeds: std::ops::Range<u32>) -> [usize; NEEDLES] {
     let all: Vec<Found> = seeds.map(|seed| method(world, seed)).collect();
     std::array::from_fn(|needle| {
@@ -247,7 +247,7 @@ fn medians(method: Method, world: World, seeds: std::ops::Range<u32>) -> [usize;
     })
 }
 
-/// The medians of search, random inputs, each load alone; and as a table.
+/// The medians of search, random inputs, each load alone; also as a table.
 fn compared(world: World, seeds: std::ops::Range<u32>) -> ([[usize; NEEDLES]; 3], String) {
     let all = METHODS.map(|method| medians(method, world, seeds.clone()));
     let mut table = "| needle | search | random inputs | each load alone, longest duration |\n\
@@ -278,7 +278,7 @@ fn needles_are_found_in_fewer_trials_than_by_chance() {
 #[ignore = "minutes without optimisation: prints the tables of docs/notes/hunts.md"]
 fn the_tables_of_the_document() {
     for world in [World::Wide, World::Own] {
-        // The search was chosen with other seeds.
+        // These seeds differ from those with which the search was chosen.
         println!("{world:?}\n{}", compared(world, 1_001..1_016).1);
     }
 }
@@ -302,7 +302,7 @@ fn a_search_is_the_same_again_and_a_longer_one_begins_with_it() {
     assert_eq!(inputs.len(), long.len(), "an input was tried twice");
 }
 
-/// Runs the first three of a batch, and then the time is over.
+/// Runs the first three of a batch; then the time is over.
 struct Short(Landscape);
 
 impl Trials for Short {

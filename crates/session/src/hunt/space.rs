@@ -1,82 +1,82 @@
-//! What a search may try: loads with their parameters, alone and together, at another moment, with
-//! another seed, for longer.
+//! The inputs of a search: loads with their parameters, alone and together, at other times, with
+//! other seeds, for longer.
 
 use super::random::Random;
 
 pub const MAX_LOADS: usize = 3;
 pub const INSTANCES: [u32; 4] = [1, 2, 4, 8];
-/// How long a load runs before it is killed and begins again, in ms; 0: as long as the trial. What
-/// a process does when it ends is seen only so.
+/// How long a load runs before it is killed and restarted, in ms; 0: as long as the trial. Only
+/// restarts show the activity at the end of a process.
 pub const LIVES_MS: [u32; 3] = [0, 100, 400];
-/// Durations of a trial in quarters of the one asked for: each rung of the halving has one.
+/// Durations of a trial in quarters of the requested one: one for each rung of the halving.
 pub const QUARTERS: [u32; 3] = [1, 4, 8];
 
 /// A load that may be tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// Its name: that of a stressor, or of a load of the hunt file.
+    /// The name of a stressor, or of a load of the hunt file.
     pub name: String,
-    /// Words behind its command that make it work differently. The first is always empty.
+    /// Additional words of the command. The first is always empty.
     pub parameters: Vec<String>,
-    /// Whether it is a stressor of stress-ng, which takes a number of instances; else its command.
+    /// The command; `None` for a stressor of stress-ng, which takes a number of instances.
     pub command: Option<String>,
 }
 
-/// All that may be tried.
+/// All possible inputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Space {
-    /// The loads, those that are tried first first.
+    /// The loads, in the order in which they are first tried.
     pub loads: Vec<Choice>,
-    /// So many of the first are surveyed one by one, for the whole duration: those that need memory
-    /// or a rare moment show little in a quarter of it, beside others.
+    /// The number of first loads surveyed one by one, for the whole duration: those that need
+    /// memory or a rare moment show little in a quarter of it, beside others.
     pub thorough: usize,
     /// The choices of [`Part::lives_ms`], the first of which is 0.
     pub lives_ms: &'static [u32],
-    /// A load starts up to so many µs later: the period of the timer, or 1 ms.
+    /// The maximum start delay of a load in µs: the period of the timer, or 1 ms.
     pub shift_us: u32,
 }
 
 /// A load of an input.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Part {
-    /// The place of the load in the space.
+    /// The index of the load in the space.
     pub load: usize,
-    /// The place of its parameter.
+    /// The index of its parameter.
     pub parameter: usize,
     pub instances: u32,
-    /// How much later it starts, in µs: its phase against the timer.
+    /// The start delay, in µs: the load's phase against the timer.
     pub delay_us: u32,
     /// See [`LIVES_MS`].
     pub lives_ms: u32,
 }
 
-/// What one trial runs.
+/// The input of one trial.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Input {
-    /// Its loads, at least one.
+    /// The loads, at least one.
     pub parts: Vec<Part>,
     /// The seed of the loads and of the timer.
     pub seed: u32,
-    /// How long it measures, in quarters of the duration asked for.
+    /// The duration, in quarters of the requested one.
     pub quarters: u32,
 }
 
 impl Part {
-    /// A load as simple as it can be.
+    /// A load with the simplest settings.
     pub fn simple(load: usize) -> Part {
         Part { load, instances: 1, parameter: 0, delay_us: 0, lives_ms: 0 }
     }
 }
 
 impl Input {
-    /// Loads together, each as simple as it can be.
+    /// Loads together, each with the simplest settings.
     pub fn simple(loads: std::ops::Range<usize>, seed: u32) -> Input {
         Input { parts: loads.map(Part::simple).collect(), seed, quarters: QUARTERS[0] }
     }
 }
 
 impl Space {
-    /// Any input, each part of it drawn evenly: what a search is compared with.
+    /// Any input, each part drawn uniformly: the reference for a search.
     pub fn random(&self, random: &mut Random) -> Input {
         let parts = (0..1 + random.below(MAX_LOADS)).map(|_| self.random_part(random)).collect();
         let quarters = QUARTERS[random.below(QUARTERS.len())];
@@ -88,7 +88,7 @@ impl Space {
         self.drawn(load, random)
     }
 
-    /// A load with everything about it drawn evenly.
+    /// A load with all settings drawn uniformly.
     fn drawn(&self, load: usize, random: &mut Random) -> Part {
         let stressor = self.loads[load].command.is_none();
         Part {
@@ -107,14 +107,14 @@ impl Space {
         }
     }
 
-    /// These loads together, with everything about them drawn anew.
+    /// These loads together, with all settings redrawn.
     pub fn mixed(&self, loads: &[usize], random: &mut Random) -> Input {
         let parts = loads.iter().take(MAX_LOADS).map(|load| self.drawn(*load, random)).collect();
         let quarters = QUARTERS[random.below(QUARTERS.len())];
         self.whole(Input { parts, seed: random.below(1 << 16) as u32 + 1, quarters })
     }
 
-    /// An input with one change. `others` are inputs whose loads are worth a try beside.
+    /// An input with one change. `others` are inputs whose loads are worth combining with it.
     pub fn changed(&self, input: &Input, others: &[&Input], random: &mut Random) -> Input {
         let mut changed = input.clone();
         let which = random.below(changed.parts.len());
@@ -148,7 +148,7 @@ impl Space {
         self.whole(changed)
     }
 
-    /// An input in its one form: the loads in order, each once with a parameter.
+    /// The canonical form of an input: the loads in order, each once with a parameter.
     pub fn whole(&self, mut input: Input) -> Input {
         input.parts.sort();
         input.parts.dedup_by_key(|part| (part.load, part.parameter));

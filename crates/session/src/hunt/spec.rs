@@ -1,5 +1,5 @@
-//! What a search is asked for: by options, or by a hunt file (docs/hunt.md). It is kept in the
-//! search's directory, from which it is resumed.
+//! The request of a search: options, or a hunt file (docs/hunt.md). It is stored in the search's
+//! directory, from which the search is resumed.
 
 use crate::exit::Failure;
 use crate::messages::shown;
@@ -12,49 +12,48 @@ use std::path::Path;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The kernel that is searched.
+    /// The kernel to search.
     pub kernel: String,
-    /// Words for its command line.
+    /// Additional words of its command line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cmdline: String,
     /// Memory of the virtual machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// Kernel modules of one's own, as in `[target]` of an experiment.
+    /// Own kernel modules, as in `[target]` of an experiment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<String>,
-    /// Kernels on which what was found is measured, too.
+    /// Kernels on which the findings are measured, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<String>,
     /// How long to start new trials.
     #[serde(default = "half_an_hour")]
     pub budget: String,
-    /// How many trials there are at most.
+    /// The maximum number of trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<usize>,
-    /// How long a trial measures in its own time; shorter and longer ones are fractions of it.
+    /// How long a trial measures in virtual time; shorter and longer ones are fractions of it.
     #[serde(default = "a_second")]
     pub duration: String,
-    /// How long a trial's virtual machine may run, in time that this machine gave it; then it
-    /// counts as hung.
+    /// The run time of a trial's virtual machine on this machine after which it counts as hung.
     #[serde(default = "five_minutes")]
     pub timeout: String,
-    /// What the order of trials follows from.
+    /// The seed of the order of trials.
     #[serde(default = "one")]
     pub seed: u32,
     /// How inputs are chosen.
     #[serde(default, skip_serializing_if = "Strategy::is_search")]
     pub strategy: Strategy,
-    /// The stressors of stress-ng; all that it has where absent.
+    /// The stressors of stress-ng; default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stressors: Option<Vec<String>>,
-    /// What must hold of all that is found: `max < 20000 instructions`.
+    /// Requirements on all findings: `max < 20000 instructions`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<String>,
-    /// The measure, as in an experiment; a timer of 1 ms where absent.
+    /// The measure, as in an experiment; default: a timer of 1 ms.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub measure: toml::Table,
-    /// Loads beside the stressors.
+    /// Loads in addition to the stressors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<OwnLoad>,
 }
@@ -65,7 +64,7 @@ pub struct Spec {
 pub struct OwnLoad {
     pub name: String,
     pub command: String,
-    /// Words behind it that make it work differently; without them it is tried, too.
+    /// Additional words to try; it is tried without them, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<String>,
 }
@@ -74,10 +73,10 @@ pub struct OwnLoad {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// By what was seen so far.
+    /// By the results so far.
     #[default]
     Search,
-    /// Evenly, whatever was seen: to compare with.
+    /// Uniformly, independent of results: for comparison.
     Random,
 }
 
@@ -127,14 +126,14 @@ impl Spec {
     /// A hunt file.
     ///
     /// # Errors
-    /// It cannot be read, or something in it is wrong.
+    /// The file cannot be read, or contains an error.
     pub fn read(path: &Path) -> Result<Spec, Failure> {
         let refused = |why: &dyn std::fmt::Display| {
             Failure::refused(format!("cannot read {}: {why}", shown(path)))
         };
         let text = fs::read_to_string(path).map_err(|why| refused(&why))?;
         let mut spec: Spec = toml::from_str(&text).map_err(|why| refused(&why))?;
-        // What was found is run again from anywhere.
+        // Absolute, so that findings can be run again from anywhere.
         for driver in &mut spec.drivers {
             let whole = std::path::absolute(&*driver).map_err(|why| refused(&why))?;
             *driver = whole.to_string_lossy().into_owned();

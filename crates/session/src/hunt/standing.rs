@@ -1,23 +1,22 @@
-//! How far a search is, in a line: it changes each second on a terminal, and stands once for each
-//! batch elsewhere.
+//! The progress of a search in a line: updated each second on a terminal, else printed per batch.
 
 use super::search::Search;
 use punctual_core::Nanos;
 use punctual_report::format::{count, counted, plain, roughly};
 use std::time::{Duration, Instant};
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Debug)]
 pub struct Standing {
     began: Instant,
-    /// When the budget is used up.
+    /// The end of the budget.
     until: Instant,
-    /// How many trials there are at most.
+    /// The maximum number of trials.
     most: Option<usize>,
     tried: usize,
     failed: usize,
     causes: usize,
-    /// The longest cause: its function, and its instructions.
+    /// The function and the instructions of the longest cause.
     longest: Option<(String, u64)>,
 }
 
@@ -38,7 +37,7 @@ impl Standing {
         });
     }
 
-    /// As it is now: `8 of 48 trials, about 4 min 10 s left, 12 causes, longest 4,033,607
+    /// The current line: `8 of 48 trials, about 4 min 10 s left, 12 causes, longest 4,033,607
     /// instructions: free_pcppages_bulk`.
     pub fn line(&self, now: Instant) -> String {
         let trials = match self.most {
@@ -64,7 +63,7 @@ impl Standing {
         )
     }
 
-    /// How many trials the budget has room for at the pace so far.
+    /// The number of trials that fit into the budget at the pace so far.
     fn expected(&self, now: Instant) -> Option<usize> {
         let took = now.saturating_duration_since(self.began).as_secs_f64();
         let budget = self.until.saturating_duration_since(self.began).as_secs_f64();
@@ -72,7 +71,7 @@ impl Standing {
         (self.tried > 0).then(|| (all.round() as usize).max(self.tried))
     }
 
-    /// What the budget leaves; less where the trials end before.
+    /// The rest of the budget; less if the trials end before.
     fn left(&self, now: Instant) -> Duration {
         let budget = self.until.saturating_duration_since(now);
         let Some(most) = self.most.filter(|_| self.tried > 0) else { return budget };

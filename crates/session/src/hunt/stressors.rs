@@ -1,15 +1,15 @@
-//! The stressors of stress-ng, and what of their parameters is known to matter.
+//! The stressors of stress-ng, and their parameters that are known to matter.
 
 use super::space::Choice;
 use crate::exit::Failure;
 use std::process::Command;
 
-/// The classes whose stressors are tried first: those that keep the kernel busy with memory and
-/// tasks showed most in surveys.
+/// The classes of stressors to try first: those that keep the kernel busy with memory and tasks
+/// showed most in surveys.
 const FIRST: [&str; 6] = ["vm", "os", "memory", "filesystem", "scheduler", "interrupt"];
 
-/// Words behind a stressor's command (stress-ng(1)): sizes, methods and counts by which the kernel
-/// takes other ways.
+/// Additional words of a stressor's command (stress-ng(1)): sizes, methods and counts that lead the
+/// kernel to other code paths.
 const PARAMETERS: [(&str, &[&str]); 24] = [
     (
         "vm",
@@ -46,8 +46,8 @@ const PARAMETERS: [(&str, &[&str]); 24] = [
     ("bigheap", &["--bigheap-growth 1m"]),
 ];
 
-/// The stressors that this machine's stress-ng has, those of promising classes first; and how many
-/// of them are of the most promising one.
+/// The stressors of this machine's stress-ng, promising classes first, and the number in the most
+/// promising class.
 ///
 /// # Errors
 /// There is no stress-ng.

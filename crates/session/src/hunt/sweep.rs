@@ -1,18 +1,18 @@
-//! What a survey leaves out, in turn: each parameter of each load, and each pair of the loads that
-//! are surveyed thoroughly. A search that follows only what showed something never comes to a
-//! parameter without which nothing shows, nor to two loads of which neither shows anything alone.
+//! Sweeps over the survey's omissions: each parameter of each load, and each pair of the thoroughly
+//! surveyed loads. A search that follows only positive results never reaches a parameter without
+//! which nothing shows, nor two loads that show nothing alone.
 
 use super::random::Random;
 use super::space::{Input, MAX_LOADS, Part, QUARTERS, Space};
 use std::collections::{HashSet, VecDeque};
 
-/// How far the sweeps have come.
+/// The progress of the sweeps.
 pub struct Sweep {
-    /// Loads with parameters that are left, those of the space's first loads first.
+    /// The remaining parameters of loads, in the order of the space.
     parameters: VecDeque<(usize, usize)>,
     /// Pairs that were tried together.
     paired: HashSet<(usize, usize)>,
-    /// Loads that are left of a round of drawn inputs.
+    /// The remaining loads of a round of random inputs.
     round: Vec<usize>,
 }
 
@@ -24,7 +24,7 @@ impl Sweep {
         Sweep { parameters: parameters.collect(), paired: HashSet::new(), round: Vec::new() }
     }
 
-    /// The next parameters of the loads that were surveyed, as many together as an input has loads.
+    /// The next parameters of surveyed loads, as many together as an input has loads.
     pub fn parameters(&mut self, space: &Space, surveyed: usize) -> Option<Input> {
         let known = self.parameters.iter().take_while(|(load, _)| *load < surveyed);
         let together = known.count().min(MAX_LOADS);
@@ -35,8 +35,8 @@ impl Sweep {
         input(space, parts.collect())
     }
 
-    /// Loads of which no two were together, of those that were surveyed thoroughly: the first in
-    /// the order of the space, and those that make the most new pairs.
+    /// Thoroughly surveyed loads that were not paired yet: the first in the order of the space, and
+    /// those that make the most new pairs.
     pub fn pairs(&mut self, space: &Space, surveyed: usize) -> Option<Input> {
         let end = space.thorough.min(surveyed);
         let pairs = (0..end).flat_map(|second| (0..second).map(move |first| (first, second)));
@@ -60,8 +60,7 @@ impl Sweep {
         input(space, loads.into_iter().map(Part::simple).collect())
     }
 
-    /// An input with everything about it drawn evenly; but every load is in one before any is in a
-    /// second.
+    /// An input with uniformly drawn settings; but every load is in one before any is in a second.
     pub fn drawn(&mut self, space: &Space, random: &mut Random) -> Input {
         let loads: Vec<usize> = (0..1 + random.below(MAX_LOADS))
             .map(|_| {
@@ -75,7 +74,7 @@ impl Sweep {
     }
 }
 
-/// These together, for as long as a survey runs them.
+/// The input of these loads together, for as long as a survey runs them.
 fn input(space: &Space, parts: Vec<Part>) -> Option<Input> {
     let thorough = parts.iter().any(|part| part.load < space.thorough);
     let quarters = QUARTERS[usize::from(thorough)];

@@ -1,5 +1,5 @@
-//! Trials as runs of a lab: those of a batch run beside each other, what was run before is taken
-//! from the directory, and what failed is remembered.
+//! Trials as runs of a lab: those of a batch run beside each other, earlier results are taken from
+//! the directory, and failures are remembered.
 
 use super::archive::{Key, Kind, Shown};
 use super::experiment;
@@ -23,11 +23,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What failed, in the directory of the trials: why, by the sum of its inputs.
+/// The reasons of failures by the sum of the inputs, in the directory of the trials.
 const FAILURES: &str = "failures.json";
-/// How what became of a guest begins (`punctual_lab::Outcome`).
+/// How the description of a guest's outcome begins (`punctual_lab::Outcome`).
 const GUEST: &str = "the guest";
-/// Sections shorter than this are everywhere.
+/// Sections shorter than this occur everywhere.
 const SHORT: u64 = 2_000;
 
 /// Runs trials on one kernel.
@@ -39,15 +39,15 @@ pub struct Runner<'a> {
     interrupts: &'a Interrupts,
     parallel: Option<usize>,
     failures: BTreeMap<String, String>,
-    /// Who sees how far it is.
+    /// The listener for progress.
     pub messages: Listener,
-    /// How far the search is that these trials are of.
+    /// The progress of the search with these trials.
     pub standing: Option<Standing>,
-    /// When no more trials are started.
+    /// When to stop starting trials.
     pub until: Option<Instant>,
-    /// Whether the user ended it.
+    /// Whether the user ended the search.
     pub interrupted: bool,
-    /// Trials that were run by this process.
+    /// Trials run by this process.
     pub started: usize,
     ran: Duration,
     /// The virtual time of an instruction, in ns.
@@ -55,10 +55,10 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Of a kernel, in a directory.
+    /// Trials of a kernel, in a directory.
     ///
     /// # Errors
-    /// The directory is another's, or in use.
+    /// The directory belongs to another search, or is in use.
     pub fn new(
         spec: &'a Spec,
         kernel: &str,
@@ -98,7 +98,7 @@ impl<'a> Runner<'a> {
         Ok(self.directory.path().join("cells").join(name).join("r1"))
     }
 
-    /// How long so many trials take, by those that were run; nothing where none was.
+    /// The estimated time of this many trials, by those that were run; zero before the first.
     pub fn time_of(&self, trials: usize) -> Duration {
         let started = u32::try_from(self.started.max(1)).unwrap_or(u32::MAX);
         self.ran / started * u32::try_from(trials).unwrap_or(u32::MAX)
@@ -161,7 +161,8 @@ impl Trials for Runner<'_> {
             by_cell[job.cell] = match done {
                 Done::Whole(_) => Some(self.seen(&planned, job)),
                 Done::Failed { why, .. } => {
-                    // What this machine lacked may be there the next time.
+                    // Only failures of the guest are remembered: this machine's may be resolved the
+                    // next time.
                     if why.contains(GUEST) {
                         let inputs = self.directory.inputs(&planned, job);
                         self.failures.insert(inputs, why.clone());
@@ -181,7 +182,7 @@ impl Trials for Runner<'_> {
             Some(Some(why)) if all.iter().all(Option::is_some) => {
                 Err(Failure::no_evidence(format!("no trial of a batch could be run: {why}")))
             }
-            // Those from the first on that were run: a longer search begins with the same.
+            // The completed trials before the first gap: a longer search begins with the same.
             _ => Ok(Some(by_cell.into_iter().map_while(|shown| shown).collect())),
         }
     }
@@ -234,7 +235,7 @@ pub fn shown(bundle: &Bundle, exact: &ExactDocument) -> Shown {
     for section in &exact.sections.preemption_disabled {
         add((Kind::PreemptionDisabled, section.function.clone()), section.longest);
     }
-    // Of shorter ones it is not known what took them.
+    // The functions of shorter ones are not known.
     for section in &exact.sections.not_preempted {
         if let Some((function, _)) = section.functions.first() {
             add((Kind::NotPreempted, function.clone()), section.longest);

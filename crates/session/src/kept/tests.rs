@@ -1,4 +1,4 @@
-//! What a keeper keeps of samples that are passed on one by one.
+//! Tests the storage of samples that are passed on one by one.
 
 use super::{KeptSeries, shape_within};
 use crate::engine::scripted::meta;
@@ -17,7 +17,7 @@ fn kept(directory: &Path) -> KeptSeries {
     KeptSeries::new(shape_within(Nanos::MILLI, Some(Nanos(PERIOD))), meta, files)
 }
 
-/// A sample each period that takes 1 µs.
+/// A sample of 1 µs each period.
 fn push(series: &mut KeptSeries, seq: u64, missed: u64) {
     let due = MonotonicNs(1_000 + seq as i64 * PERIOD);
     series.push(seq, (due, due + Nanos::MICRO), 0, missed);
@@ -50,7 +50,7 @@ fn missed_periods_are_in_the_losses_and_in_the_corrected_figures() {
     assert_eq!((losses.recorded, losses.skipped, losses.expected()), (10, 5, 15));
 }
 
-/// The log becomes the older one and cannot: its directory is gone.
+/// Rotating the log fails: its directory is gone.
 #[test]
 fn what_cannot_be_added_to_the_log_is_trouble() {
     let place = tempfile::tempdir().expect("a directory");

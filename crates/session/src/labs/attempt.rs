@@ -1,4 +1,4 @@
-//! One attempt at a run of a lab: `punctual run` in a process of its own, and what came of it.
+//! One attempt at a run of a lab: `punctual run` in its own process, and the outcome.
 
 use super::directory::{Directory, Stamp, is_whole};
 use super::run_name::RunName;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How often child processes are polled.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(40);
-/// How long a run that was asked to end may take for it.
+/// How long a run may take to end on request.
 pub const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a failed run's log is shown.
 const LOG_TAIL_BYTES: usize = 600;
@@ -25,32 +25,32 @@ const LOG_TAIL_BYTES: usize = 600;
 #[derive(Clone, Debug)]
 pub enum Done {
     Whole(Stamp),
-    /// There is no whole bundle, for this reason.
+    /// There is no complete bundle, for this reason.
     Failed {
-        /// In a line.
+        /// The reason in one line.
         why: String,
-        /// The exit code, where there is one.
+        /// The exit code, if any.
         exit_code: Option<i32>,
         took: Nanos,
     },
-    /// It has not been run.
+    /// The run has not been started.
     Waiting,
 }
 
-/// The result of every run, in their order, and whether the lab was interrupted.
+/// The result of every run, in order, and whether the lab was interrupted.
 pub struct Ran {
     pub done: Vec<Done>,
     pub interrupted: bool,
 }
 
-/// How a run is begun.
+/// How to start a run.
 #[derive(Clone, Copy, Default)]
 pub struct How<'a> {
     /// Whether every instruction is seen.
     pub exact: bool,
-    /// The CPU that it has for itself.
+    /// The CPU reserved for the run.
     pub cpu: Option<usize>,
-    /// The host that it runs on, and options for the way there.
+    /// The options for the run's host.
     pub options: &'a [String],
 }
 
@@ -78,28 +78,28 @@ impl Attempt {
         Ok(Attempt { child, began: Instant::now(), inputs, ended_by_us: false })
     }
 
-    /// How long it has been running.
+    /// Time since its start.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// How it ended, if it has.
+    /// The exit status of the run, if it has ended.
     pub fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
         self.child
             .try_wait()
             .map_err(|why| Failure::failed(format!("cannot wait for a run: {why}")))
     }
 
-    /// Asks it to end, or ends it with SIGKILL.
+    /// Asks the run to end, or ends it with SIGKILL.
     pub fn end(&mut self, signal: i32) {
         if !self.ended_by_us || signal == libc::SIGKILL {
-            // Gone already is as good.
+            // If it has ended already, that is fine.
             let _ = children::send(-(self.child.id() as i32), signal);
             self.ended_by_us = true;
         }
     }
 
-    /// What came of it. A bundle that is whole has its name then.
+    /// Returns the outcome. A complete bundle has its final name then.
     pub fn conclude(
         self,
         directory: &Directory,
@@ -124,7 +124,7 @@ impl Attempt {
     }
 }
 
-/// What is there of a run of these inputs.
+/// The stored outcome of a run of these inputs.
 pub fn outcome(directory: &Directory, name: &RunName, inputs: &str) -> Done {
     match (directory.finished(name, inputs), directory.failed(name, inputs)) {
         (Some(stamp), _) => Done::Whole(stamp),
@@ -135,7 +135,7 @@ pub fn outcome(directory: &Directory, name: &RunName, inputs: &str) -> Done {
     }
 }
 
-/// Runs one, unless its bundle is there, to its end; [`Done::Waiting`] where that was interrupted.
+/// Runs one to its end, unless its bundle exists; [`Done::Waiting`] if that was interrupted.
 ///
 /// # Errors
 /// The directory lacks its experiment, or cannot be written.
@@ -166,7 +166,7 @@ pub fn run_one(
     };
     let done = attempt.conclude(directory, name, status)?;
     if let Done::Failed { why, exit_code: Some(exit_code), took } = &done {
-        // Killed from outside is no failure of the run's own: whoever started it starts it again.
+        // A run killed from outside is not stored as failed: whatever started it starts it again.
         let stamp = Stamp { inputs, took: took.ns(), exit_code: *exit_code };
         directory.fail(name, stamp, why)?;
     }
@@ -186,15 +186,15 @@ fn command(directory: &Directory, name: &RunName, how: How<'_>) -> Result<Comman
     Ok(command)
 }
 
-/// In a process group of its own, so that Ctrl-C comes to us alone and we end it in good order.
+/// Starts a run in its own process group, so that Ctrl-C reaches only us and we end it in order.
 pub fn started(mut command: Command) -> std::io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// As [`started`], on one CPU: a child has the affinity of the thread that starts it.
+/// Like [`started`], on one CPU: a child inherits the affinity of the starting thread.
 fn started_on(cpu: usize, command: Command) -> std::io::Result<Child> {
     let own = affinity(tid())?;
-    // A partition of somebody else may have taken this CPU meanwhile: then it runs where it may.
+    // Another user's partition may have taken this CPU: then the run uses any allowed CPU.
     let moved = set_affinity(tid(), &CpuSet::single(cpu)).is_ok();
     let child = started(command);
     if moved {
@@ -203,7 +203,7 @@ fn started_on(cpu: usize, command: Command) -> std::io::Result<Child> {
     child
 }
 
-/// What a bundle says of a run that failed.
+/// The failure that a bundle records.
 fn failed_outcome(bundle: &Path) -> Option<String> {
     match Bundle::open(bundle).ok()?.manifest.ending?.outcome {
         Outcome::Failed { why } => Some(plain(&why)),

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The document, with the figures of every cell that has some.
+/// The document, with the figures of every cell that has results.
 pub fn document(
     planned: &Planned,
     jobs: &[Job],
@@ -55,7 +55,7 @@ pub fn document(
     })
 }
 
-/// What is there of each run, whoever made it.
+/// The stored outcome of each run, whoever started it.
 pub fn what_is_there(planned: &Planned, jobs: &[Job], directory: &Directory) -> Ran {
     let done = jobs
         .iter()
@@ -63,8 +63,7 @@ pub fn what_is_there(planned: &Planned, jobs: &[Job], directory: &Directory) -> 
     Ran { done: done.collect(), interrupted: false }
 }
 
-/// The document of a lab of which nothing has been looked at: which cells there are, before the
-/// first run.
+/// The document of a lab before the first run: only its cells.
 pub fn nothing_yet(
     planned: &Planned,
     jobs: &[Job],
@@ -195,7 +194,7 @@ fn cell(
         equal: (planned.repeat > 1 && planned.repeats_exactly(number) && state == CellState::Done)
             .then_some(equal),
         repeats,
-        // What was not run may have missed its requirement.
+        // Runs that are missing may have missed the requirement.
         verdict: match (verdict, state) {
             (Some(VerdictWord::Met), CellState::Waiting | CellState::Failed) => {
                 Some(VerdictWord::Undecided)
@@ -265,7 +264,7 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
         .collect()
 }
 
-/// The digest of a repetition over all seeds; of a single seed its own.
+/// The digest of a repetition over all seeds; with a single seed, its own.
 fn digest_of(seeds: &[SeedDocument], repeat: usize) -> Option<String> {
     let digests: Option<Vec<&String>> =
         seeds.iter().map(|seed| seed.runs.get(repeat)?.digest.as_ref()).collect();

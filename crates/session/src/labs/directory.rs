@@ -1,20 +1,21 @@
 //! The directory of a lab.
 //!
 //! ```text
-//! lab.json                        what was run and what came out (see punctual_bundle::lab)
+//! lab.json                        the runs and their results (see punctual_bundle::lab)
 //! lab.toml                        the lab file as last run
 //! report.html
 //! cells/6.1_rt_idle/s7.toml       the cell's experiment with the seed 7 (cell.toml: with its own)
 //! cells/6.1_rt_idle/s7-r1/        the bundle of its first repetition (r1: without seeds)
-//! cells/6.1_rt_idle/s7-r1.log     what that run said
-//! cells/6.1_rt_idle/s7-r1.failed/ what a run left that failed
+//! cells/6.1_rt_idle/s7-r1.log     the messages of that run
+//! cells/6.1_rt_idle/s7-r1.failed/ the leftovers of a failed run
 //! runs                            the names of all runs, one a line (`6.1_rt_idle/s7-r1`)
 //! ```
 //!
-//! A run writes into a directory of another name (`.s7-r1.HOST.PID`), which gets its own when the
-//! run is over: a bundle that is there is whole, whenever the lab was killed. In it `lab-run.json`
-//! says of which inputs it is; of others it is made anew. Of two runs at once of the same inputs
-//! the first stays. Other machines may run them (`punctual lab cell`): their names are enough.
+//! A run writes into a directory of another name (`.s7-r1.HOST.PID`), which is renamed when the run
+//! is over: an existing bundle is complete, whenever the lab was killed. Its `lab-run.json`
+//! identifies the inputs; a bundle of other inputs is replaced. Of two concurrent runs of the same
+//! inputs the first one stays. Other machines may run them (`punctual lab cell`): the names are
+//! sufficient.
 
 use super::jobs::{Job, Planned};
 use super::run_name::RunName;
@@ -28,31 +29,31 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Says in a run's bundle what it is a run of.
+/// The file in a run's bundle that identifies the run.
 const STAMP: &str = "lab-run.json";
 const LOCK: &str = "lab.lock";
 const CELLS: &str = "cells";
-/// Names of runs, in their order.
+/// The file with the names of runs, in order.
 const RUNS: &str = "runs";
-/// Follows the name of a run that failed by itself, where `punctual lab cell` ran it.
+/// The suffix for a run that failed by itself under `punctual lab cell`.
 const FAILED: &str = ".failed.json";
 
-/// A lab's directory, held by this process alone, or joined to make one run.
+/// A lab's directory, held by this process alone, or joined for one run.
 pub struct Directory {
     path: PathBuf,
     _lock: Option<File>,
-    /// A sum of this program: another one is another timeline in a guest.
+    /// The checksum of this program: another program has another timeline in a guest.
     program: String,
-    /// The name of this machine: process ids are one machine's.
+    /// The name of this machine: process ids are local to it.
     host: String,
 }
 
 /// [`STAMP`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The sum of the inputs.
+    /// The checksum of the inputs.
     pub inputs: String,
-    /// How long it took by this machine's clock, in ns.
+    /// How long the run took by this machine's clock, in ns.
     pub took: i64,
     /// The exit code of the run.
     pub exit_code: i32,
@@ -67,10 +68,10 @@ struct FailedRun {
 }
 
 impl Directory {
-    /// Makes it, or takes up one that is there.
+    /// Creates the directory, or opens an existing one.
     ///
     /// # Errors
-    /// It is something else, or another process works in it.
+    /// The path is something else, or in use by another process.
     pub fn open(path: &Path) -> Result<Directory, Failure> {
         let cannot = |what: &str, why: &dyn std::fmt::Display| {
             Failure::refused(format!("cannot {what} the lab's directory {}: {why}", path.display()))
@@ -93,10 +94,10 @@ impl Directory {
         Ok(Directory { path: path.to_owned(), _lock: Some(lock), program, host: machine::name() })
     }
 
-    /// Takes one up to make a single run in it, beside whoever works there.
+    /// Opens one for a single run, beside other processes.
     ///
     /// # Errors
-    /// It is not the directory of a lab.
+    /// The path is not a lab's directory.
     pub fn join(path: &Path) -> Result<Directory, Failure> {
         if !Member::root(path).join(LOCK).exists() {
             let why = "it is not the directory of a lab: `punctual lab run FILE -o DIR --on none` \
@@ -108,10 +109,10 @@ impl Directory {
         Ok(Directory { path: path.to_owned(), _lock: None, program, host: machine::name() })
     }
 
-    /// The run that a word means: its name, or its place in the list of all runs, from 0.
+    /// The run with this name, or with this index in the list of all runs, from 0.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such run.
     pub fn named(&self, word: &str) -> Result<RunName, Failure> {
         let Ok(place) = word.parse::<usize>() else {
             return word.parse().map_err(Failure::refused);
@@ -130,23 +131,23 @@ impl Directory {
         &self.path
     }
 
-    /// Where a run writes until it is over.
+    /// The directory of a run until it is over.
     pub fn unfinished(&self, name: &RunName) -> PathBuf {
         self.beside(name, "")
     }
 
-    /// A name beside the bundle's that no other process uses.
+    /// A unique name beside the bundle's.
     fn beside(&self, name: &RunName, suffix: &str) -> PathBuf {
         let own = format!(".{}.{}.{}{suffix}", name.leaf(), self.host, std::process::id());
         self.path.join(name.bundle()).with_file_name(own)
     }
 
-    /// What a run says is kept here.
+    /// The log of a run.
     pub fn log(&self, name: &RunName) -> Member {
         Member::root(&self.path).join(format!("{}.log", name.bundle()))
     }
 
-    /// Writes the lab file, all experiments, and the list of the runs.
+    /// Writes the lab file, all experiments, and the list of runs.
     pub fn prepare(&self, planned: &Planned) -> Result<(), Failure> {
         self.replace("lab.toml", planned.lab.source.text.as_bytes())?;
         for (number, cell) in planned.cells.iter().enumerate() {
@@ -161,17 +162,16 @@ impl Directory {
         self.replace(RUNS, planned.jobs().iter().map(name).collect::<String>().as_bytes())
     }
 
-    /// Removes what killed runs have left, and what is known of failures: they are tried again.
+    /// Removes the leftovers of killed runs, and the records of failures: they are tried again.
     pub fn clean(&self, planned: &Planned) {
         for cell in &planned.cells {
-            // One that somebody made a link, or put elsewhere meanwhile, has nothing of ours.
+            // A link, or a cell moved meanwhile, contains nothing of ours.
             let place = Member::root(&self.path).join(CELLS).join(&cell.cell.name).pin();
             let Ok(place) = place else { continue };
             for entry in fs::read_dir(place.path()).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if name.starts_with('.') {
-                    // A run of a killed lab may still be ending there: then the next time removes
-                    // it.
+                    // If a run of a killed lab is still ending there, the next call removes it.
                     let _ = fs::remove_dir_all(entry.path());
                 } else if name.ends_with(FAILED) {
                     let _ = fs::remove_file(entry.path());
@@ -180,13 +180,13 @@ impl Directory {
         }
     }
 
-    /// The inputs of a run.
+    /// The checksum of a run's inputs.
     pub fn inputs(&self, planned: &Planned, job: &Job) -> String {
         let text = planned.cells[job.cell].cell.experiment(planned.seeds[job.seed]);
         self.inputs_of(&text, planned.exact)
     }
 
-    /// The sum of everything that a run depends on and that is known before it: the experiment,
+    /// The checksum of everything that a run depends on, as far as known before it: the experiment,
     /// this program, a kernel by path.
     pub fn inputs_of(&self, experiment: &str, exact: bool) -> String {
         let mut sum = Sha256::new();
@@ -194,7 +194,7 @@ impl Directory {
             sum.update(part.as_bytes());
             sum.update([0]);
         }
-        // Of a run that was not seen instruction by instruction the bundle lacks what is wanted.
+        // A bundle without observed instructions lacks the requested result.
         if exact {
             sum.update(b"exact");
         }
@@ -204,14 +204,14 @@ impl Directory {
         hex(&sum.finalize())
     }
 
-    /// The stamp of a run that is over, if its bundle is whole and of these inputs.
+    /// The stamp of a finished run, if its bundle is complete and of these inputs.
     pub fn finished(&self, name: &RunName, inputs: &str) -> Option<Stamp> {
         let bundle = self.path.join(name.bundle());
         let stamp: Stamp = Member::root(&bundle).join(STAMP).read_json().ok()?;
         (stamp.inputs == inputs && is_whole(&bundle)).then_some(stamp)
     }
 
-    /// Gives a bundle that is whole its name, and the stamp of the one that has it then: where
+    /// Renames a complete bundle, and returns the stamp of the one that has the name then: if
     /// another run of the same inputs was first, this one is removed.
     pub fn finish(&self, name: &RunName, stamp: Stamp) -> Result<Stamp, Failure> {
         let cell = self.cell(name)?;
@@ -223,7 +223,7 @@ impl Directory {
                 Ok(()) => return Ok(stamp),
                 Err(why) => why,
             };
-            // rename(2): a directory that is not empty is in the way.
+            // rename(2) fails on a directory that is not empty.
             let taken = [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::AlreadyExists];
             if !taken.contains(&why.kind()) {
                 return Err(cannot_write(&to, &why));
@@ -232,7 +232,7 @@ impl Directory {
                 let _ = fs::remove_dir_all(&from);
                 return Ok(first);
             }
-            // It is of other inputs. Moved first: never is half of it there under its name.
+            // The old bundle has other inputs. Moved first, so that half of it never has its name.
             let old = leaf(&self.beside(name, ".old"));
             match fs::rename(&to, &old) {
                 Err(why) if why.kind() != io::ErrorKind::NotFound => {
@@ -243,7 +243,7 @@ impl Directory {
         }
     }
 
-    /// The directory of a run's cell, whose entries are the lab's own.
+    /// The directory of a run's cell, whose entries belong to the lab.
     fn cell(&self, name: &RunName) -> Result<Pinned, Failure> {
         let bundle = name.bundle();
         let place = Path::new(&bundle).parent().unwrap_or(Path::new(CELLS));
@@ -251,12 +251,12 @@ impl Directory {
         cell.pin().map_err(|why| cannot_write(cell.path(), &why))
     }
 
-    /// Removes what a run left unfinished.
+    /// Removes the unfinished leftovers of a run.
     pub fn discard(&self, name: &RunName) {
         self.with_unfinished(name, |unfinished, _| drop(fs::remove_dir_all(unfinished)));
     }
 
-    /// Keeps what a run left that failed, in place of what an earlier one left.
+    /// Keeps the leftovers of a failed run, in place of earlier ones.
     pub fn keep_failed(&self, name: &RunName) {
         self.with_unfinished(name, |unfinished, cell| {
             let kept = cell.join(format!("{}.failed", name.leaf()));
@@ -266,14 +266,14 @@ impl Directory {
     }
 
     fn with_unfinished(&self, name: &RunName, act: impl FnOnce(&Path, &Path)) {
-        // Where the cell is gone nothing is left either.
+        // Without the cell there are no leftovers either.
         if let Ok(cell) = self.cell(name) {
             let unfinished = self.unfinished(name);
             act(&cell.path().join(unfinished.file_name().unwrap_or_default()), &cell.path());
         }
     }
 
-    /// A file for what a run says, in place of that of an earlier one.
+    /// Creates a run's log, replacing an earlier one.
     pub fn new_log(&self, name: &RunName) -> Result<File, Failure> {
         let log = self.log(name);
         if log.exists() {
@@ -282,7 +282,7 @@ impl Directory {
         log.create_new().map_err(Failure::failed)
     }
 
-    /// Says why a run failed, for who collects.
+    /// Records why a run failed, for the collecting process.
     pub fn fail(&self, name: &RunName, stamp: Stamp, why: &str) -> Result<(), Failure> {
         let failure = FailedRun { stamp, why: why.to_owned() };
         self.member_of_failure(name).replace_json(&failure).map_err(Failure::failed)
@@ -298,7 +298,7 @@ impl Directory {
         Member::root(&self.path).join(format!("{}{FAILED}", name.bundle()))
     }
 
-    /// Puts a whole file in the place of what was there.
+    /// Replaces a file as a whole.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         let write = |out: &mut io::BufWriter<File>| {
             out.write_all(bytes)?;
@@ -315,7 +315,7 @@ impl Directory {
     }
 }
 
-/// How long a run took that has its name in the directory of a lab, of whatever inputs.
+/// The duration of the run with this name in a lab's directory, of any inputs.
 pub fn took(lab: &Path, name: &RunName) -> Option<Nanos> {
     let stamp = Member::root(lab).join(name.bundle()).join(STAMP);
     stamp
@@ -325,7 +325,7 @@ pub fn took(lab: &Path, name: &RunName) -> Option<Nanos> {
         .filter(|took| *took > Nanos::ZERO)
 }
 
-/// Whether a run came to its end, whatever the end was but an interruption or a failure.
+/// Whether a run reached its end: any but an interruption or a failure.
 pub fn is_whole(bundle: &Path) -> bool {
     Bundle::open(bundle).is_ok_and(|bundle| {
         let outcome = bundle.manifest.ending.as_ref().map(|ending| &ending.outcome);

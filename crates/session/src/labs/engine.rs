@@ -1,31 +1,31 @@
-//! Which machines run the cells of a lab, where it is not this one (`--on`).
+//! The machines that run the cells of a lab, if not this one (`--on`).
 
 use punctual_plan::target::SshPlan;
 use punctual_plan::{LoadOptions, TargetPlan};
 use std::path::Path;
 use std::str::FromStr;
 
-/// What runs them.
+/// The runner of the cells.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Engine {
     /// Slurm's job arrays, on nodes that share the lab's directory.
     Slurm,
-    /// Hosts that ssh(1) reaches, each one run at a time.
+    /// Hosts that ssh(1) reaches, each with one run at a time.
     Ssh(Vec<Host>),
-    /// Whoever starts `punctual lab cell` for each run.
+    /// The user starts `punctual lab cell` for each run.
     None,
 }
 
 /// A host of [`Engine::Ssh`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Host {
-    /// As `run --target` takes it.
+    /// The host in the syntax of `run --target`.
     pub target: String,
     pub plan: SshPlan,
 }
 
 impl Engine {
-    /// Where a cell of this machine runs, in words.
+    /// The place of a cell on this engine, in words.
     pub fn place(&self) -> String {
         match self {
             Engine::Slurm => "a node of Slurm".to_owned(),
@@ -73,7 +73,7 @@ impl FromStr for Engine {
 fn host(target: String) -> Result<Host, String> {
     let read = punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&target));
     match read {
-        // What follows a comma and is no key is taken for a part of the name.
+        // Text after a comma that is not a key is taken for a part of the name.
         Ok(TargetPlan::Ssh(plan)) if plan.host.contains(',') => {
             Err(format!("{target}: a host is followed by keys of [target]"))
         }

@@ -1,5 +1,5 @@
-//! After a lab: the worst sample of each cell in virtual time is explained by replaying its run,
-//! the worst cell first, as long as the budget lasts.
+//! After a lab: explains the worst sample of each cell in virtual time by replaying its run, the
+//! worst cell first, as long as the budget lasts.
 
 use super::worst;
 use crate::exact::{self, HowMuch};
@@ -13,7 +13,7 @@ use punctual_report::format::{micros, plain};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Of the time that a lab took, the part in which replays are started.
+/// The fraction of a lab's duration in which replays are started.
 const PART: u32 = 5;
 
 /// How long replays of a lab may be started.
@@ -24,7 +24,7 @@ pub fn budget(lab: &LabDocument, parallel: usize) -> Duration {
     took / u32::try_from(parallel.max(1)).unwrap_or(u32::MAX) / PART
 }
 
-/// The cells whose worst sample is not explained by instruction and can be, the worst first.
+/// The cells whose worst sample can be explained by instruction and is not yet, the worst first.
 pub fn wanting(lab: &LabDocument) -> Vec<usize> {
     let wants = |cell: &CellDocument| {
         cell.timebase() == Timebase::Virtual && cell.worst.as_ref().is_some_and(|one| !one.exact)
@@ -36,7 +36,7 @@ pub fn wanting(lab: &LabDocument) -> Vec<usize> {
     all
 }
 
-/// Explains them, and writes what was found into bundles and document.
+/// Explains the worst samples of cells, and writes the findings into bundles and document.
 pub fn explain(
     lab: &mut LabDocument,
     directory: &Path,
@@ -84,7 +84,7 @@ fn explained(directory: &Path, found: &WorstSample) -> Result<Option<WorstSample
     Ok(worst::of(&bundle, &found.bundle, found.seed))
 }
 
-/// The first line of it.
+/// The first line of the error.
 fn why(failure: &Failure) -> String {
     failure.render(false).lines().next().unwrap_or_default().to_owned()
 }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn replays_have_a_fifth_of_the_time_that_the_lab_took() {
-        // Its runs took 39.67 s and 46.70 s, side by side.
+        // The runs took 39.67 s and 46.70 s, concurrently.
         let seconds = budget(&quick(), 2).as_secs_f64();
         assert!(
             (seconds - (39.671_730_679 + 46.699_868_990) / 2.0 / 5.0).abs() < 1e-6,

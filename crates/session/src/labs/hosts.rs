@@ -1,25 +1,25 @@
-//! The hosts of `--on ssh:…`: who is free, who is gone, and which run comes to the next one.
+//! The hosts of `--on ssh:…`: free, busy or gone, and whether a failed run moves to another.
 
 use super::engine::{Engine, Host};
 use crate::targets::ssh::destination;
 use punctual_lab::ssh::Connection;
 use std::collections::BTreeMap;
 
-/// How often a run is begun that fails on hosts that answer: what failed may have been the host.
+/// The maximum number of attempts of a run that fails on reachable hosts: these may be the cause.
 const ATTEMPTS: usize = 2;
-/// How long a lost connection to a host is tried again, until its run goes to another.
+/// How long a lost connection to a host is retried before its run moves to another.
 const RECONNECT: &str = "30s";
 
-/// All of them; none: this machine.
+/// The hosts; none: this machine.
 pub struct Hosts {
     hosts: Vec<Host>,
     gone: Vec<bool>,
     attempts: BTreeMap<usize, usize>,
 }
 
-/// What becomes of a run that failed on a host.
+/// The reaction to a run that failed on a host.
 pub enum Next {
-    /// It is begun again, for the reason given.
+    /// Start it again, for this reason.
     Again(String),
     Failed,
 }
@@ -34,7 +34,7 @@ impl Hosts {
         Hosts { gone: vec![false; hosts.len()], attempts: BTreeMap::new(), hosts }
     }
 
-    /// Whether runs begin on this machine.
+    /// Whether runs start on this machine.
     pub fn is_here(&self) -> bool {
         self.hosts.is_empty()
     }
@@ -43,7 +43,7 @@ impl Hosts {
         self.gone.iter().filter(|gone| !**gone).count()
     }
 
-    /// A host that answers and does not run anything.
+    /// A reachable host without a run.
     pub fn free(&self, busy: impl Fn(usize) -> bool) -> Option<usize> {
         (0..self.hosts.len()).find(|host| !self.gone[*host] && !busy(*host))
     }
@@ -52,13 +52,13 @@ impl Hosts {
         &self.hosts[host].plan.host
     }
 
-    /// The options of `punctual run` that lead to one.
+    /// The options of `punctual run` for a host.
     pub fn options(&self, host: usize) -> Vec<String> {
         let target = self.hosts[host].target.clone();
         vec!["--target".to_owned(), target, "--reconnect-for".to_owned(), RECONNECT.to_owned()]
     }
 
-    /// A run failed on a host: asks the host whether it is there.
+    /// Handles a run that failed on a host: checks whether the host is reachable.
     pub fn failed(&mut self, job: usize, host: usize) -> Next {
         let name = self.name(host).to_owned();
         if Connection::open(&destination(&self.hosts[host].plan)).is_err() {

@@ -14,75 +14,75 @@ use punctual_plan::lab::{Cell, Lab};
 use punctual_report::format::counted;
 use std::time::Duration;
 
-/// Of a guest's run: what it takes beside measuring, from packing its files to reading its results.
-/// The two cells of `examples/lab-quick.toml` took 25 s of CPU each with 0.2 s of measuring, and 28
-/// s with 2 s (AMD EPYC, 2.4 GHz).
+/// The time of a guest's run besides measuring, from packing its files to reading its results. The
+/// two cells of `examples/lab-quick.toml` took 25 s of CPU each with 0.2 s of measuring, and 28 s
+/// with 2 s (AMD EPYC, 2.4 GHz).
 const AROUND: Nanos = Nanos::from_secs(25);
 /// Seconds of this machine for one of a loaded guest in virtual time, from the same figures.
 const SLOWER: i64 = 2;
 
-/// A lab with everything decided.
+/// A lab with every choice made.
 pub struct Planned {
     pub lab: Lab,
     pub cells: Vec<PlannedCell>,
-    /// The seeds; `None` stands for the experiment's own.
+    /// The seeds; `None` is the experiment's own.
     pub seeds: Vec<Option<u64>>,
     /// Runs of each cell and seed.
     pub repeat: u32,
-    /// Runs in virtual time that may go on at once.
+    /// The maximum number of concurrent runs in virtual time.
     pub parallel: usize,
-    /// Tasks of Slurm that may go on at once; none: as many as it has room for.
+    /// The maximum number of concurrent Slurm tasks; none: as many as Slurm has room for.
     pub at_once: Option<usize>,
-    /// Who runs the cells instead of this machine.
+    /// The engine that runs the cells instead of this machine.
     pub engine: Option<Engine>,
     /// Whether every instruction of each run is seen (`run --exact`).
     pub exact: bool,
-    /// How long runs may be started; none: until all ran.
+    /// How long runs may be started; none: until all have run.
     pub budget: Option<Duration>,
-    /// What runs took here before.
+    /// How long earlier runs took here.
     pub times: Times,
 }
 
-/// A cell with what is known before it runs.
+/// A cell with the facts known before it runs.
 pub struct PlannedCell {
     pub cell: Cell,
-    /// What it needs for itself.
+    /// The resources that it needs exclusively.
     pub lane: Lane,
-    /// Where it runs, in words.
+    /// The place where it runs, in words.
     pub place: String,
-    /// What its figures are and what they are not.
+    /// The limits of what its figures show.
     pub limit: Option<&'static str>,
     /// How long one run measures, in its own time.
     pub measures: Option<Nanos>,
-    /// How long a run of it took before, in this lab's directory.
+    /// How long a run of this cell took before, in this lab's directory.
     pub took: Option<Nanos>,
 }
 
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The place of the cell.
+    /// The index of the cell.
     pub cell: usize,
-    /// The place of the seed.
+    /// The index of the seed.
     pub seed: usize,
     /// The repetition, from 0.
     pub repeat: u32,
 }
 
 impl Planned {
-    /// Looks through all cells before anything starts.
+    /// Checks all cells before anything starts.
     ///
     /// # Errors
-    /// What is wrong in the cells, or in what was asked for.
+    /// The errors in the cells or in the request.
     pub fn of(lab: Lab, overrides: &Overrides) -> Result<Planned, Failure> {
         let cells = lab.cells().map_err(Failure::refused)?;
         Planned::of_cells(lab, cells, overrides)
     }
 
-    /// The same of cells that do not follow from the lab's axes.
+    /// Like [`Planned::of`] for cells that do not follow from the lab's axes.
     ///
     /// # Errors
-    /// What is wrong in the cells.
+    /// The errors in the cells.
     pub fn of_cells(lab: Lab, cells: Vec<Cell>, overrides: &Overrides) -> Result<Planned, Failure> {
         let planned = checked(&lab, cells, overrides)?;
         let engine = overrides.engine.as_ref();
@@ -114,9 +114,8 @@ impl Planned {
         })
     }
 
-    /// Every run, in the order in which they are begun: what may run side by side first, then by
-    /// repetition and seed, so that every cell has something early, and the cells of one
-    /// machine alternate.
+    /// All runs in starting order: first those that may run side by side, then by repetition and
+    /// seed, so that every cell has an early result and the cells of one machine alternate.
     pub fn jobs(&self) -> Vec<Job> {
         let repeats = 0..self.repeat;
         let each = repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
@@ -150,8 +149,7 @@ impl Planned {
         self.cells[cell].lane == Lane::Virtual
     }
 
-    /// Takes over what runs of any lab took here, and what each run of this lab took, where that
-    /// is known: the median of a cell's.
+    /// Takes over the durations of any lab's runs here, and the known medians of this lab's cells.
     pub fn learn(&mut self, times: Times, took: impl Fn(&RunName) -> Option<Nanos>) {
         self.times = times;
         let median = |cell: usize| {
@@ -166,7 +164,7 @@ impl Planned {
         self.cells.iter_mut().zip(all).for_each(|(cell, took)| cell.took = took);
     }
 
-    /// What takes how long: how a cell runs, and whether every instruction is seen.
+    /// The class of runs with similar duration: how a cell runs, whether every instruction is seen.
     pub fn kind(&self, cell: usize) -> String {
         let kind = match (&self.cells[cell].lane, self.is_guest(cell)) {
             (Lane::Virtual, _) => "virtual time",
@@ -181,15 +179,15 @@ impl Planned {
         self.cells[cell].place.starts_with(VIRTUAL_MACHINE)
     }
 
-    /// How long one run is expected to take by this machine's clock: as it took here before, else
-    /// as others of its kind did; `None` where nobody knows.
+    /// The expected duration of one run by this machine's clock: as it took here before, else as
+    /// others of its kind did; `None` if unknown.
     pub fn expected(&self, cell: usize) -> Option<Nanos> {
         let factor = self.times.factor(&self.kind(cell)).map_or(1.0, |(factor, _)| factor);
         let estimated = || Some(Nanos((self.unlearned(cell)?.ns() as f64 * factor) as i64));
         self.cells[cell].took.or_else(estimated)
     }
 
-    /// The same before any has been seen.
+    /// The expected duration before any run has been seen.
     pub fn unlearned(&self, cell: usize) -> Option<Nanos> {
         let (around, slower) = match (&self.cells[cell].lane, self.is_guest(cell)) {
             (Lane::Virtual, _) => (AROUND, SLOWER),
@@ -199,7 +197,7 @@ impl Planned {
         self.cells[cell].measures.map(|measures| measures * slower + around)
     }
 
-    /// What estimates are made of, in words.
+    /// The basis of the estimates, in words.
     pub fn basis(&self) -> String {
         let own = self.cells.iter().filter(|cell| cell.took.is_some()).count() as u64;
         let known = |cell: usize| self.times.factor(&self.kind(cell)).map(|(_, runs)| runs as u64);

@@ -1,16 +1,16 @@
-//! Which runs disturb each other, by where they run.
+//! The runs that disturb each other, by their place.
 
 use crate::targets::timebase;
 use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_plan::TargetPlan;
 use punctual_plan::target::Acceleration;
 
-/// What a run needs for itself.
+/// The resource that a run needs exclusively.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Lane {
-    /// Virtual time: whatever this machine does meanwhile is not seen. One CPU of it each.
+    /// Virtual time: not affected by other work of this machine. Each uses one CPU.
     Virtual,
-    /// Another machine, by its name: nothing else there.
+    /// Another machine, by its name, without any other run.
     Remote(String),
     Machine,
 }
@@ -25,8 +25,8 @@ impl Lane {
         }
     }
 
-    /// Whether a run of this lane may begin beside those that are running, of which at most
-    /// `parallel` are in virtual time.
+    /// Whether a run of this lane may start beside the running ones, of which at most `parallel`
+    /// are in virtual time.
     pub fn may_begin(&self, running: &[&Lane], parallel: usize) -> bool {
         let machine = running.contains(&&Lane::Machine);
         match self {
@@ -40,7 +40,7 @@ impl Lane {
     }
 }
 
-/// Where a cell runs, in words.
+/// The place of a cell, in words.
 pub fn place(target: &TargetPlan) -> String {
     match target {
         TargetPlan::Host => "this machine".to_owned(),
@@ -49,7 +49,7 @@ pub fn place(target: &TargetPlan) -> String {
     }
 }
 
-/// What figures of such a target are and what they are not.
+/// The limits of what figures of such a target show.
 pub fn limit(target: &TargetPlan) -> Option<&'static str> {
     let TargetPlan::Vm(vm) = target else { return None };
     timebase(vm.accel).limit()

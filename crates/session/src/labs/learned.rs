@@ -1,5 +1,4 @@
-//! Estimates of a lab's time: from what its runs took before, and from what runs of other labs took
-//! on this machine.
+//! Estimates of a lab's duration: from its earlier runs, and those of other labs on this machine.
 
 use super::attempt::Done;
 use super::directory::took;
@@ -8,12 +7,12 @@ use super::times::Times;
 use punctual_core::Nanos;
 use std::path::Path;
 
-/// Takes from this lab's directory, and from other labs here, how long runs take.
+/// Reads the durations of runs from this lab's directory, and from other labs here.
 pub fn learn(planned: &mut Planned, directory: &Path) {
     planned.learn(Times::read(), |name| took(directory, name));
 }
 
-/// Adds those of these runs that were made now to what is known here.
+/// Adds the durations of those of these runs that were made now.
 pub fn remember(planned: &Planned, jobs: &[Job], before: &[Done], after: &[Done]) {
     let made = jobs.iter().zip(before.iter().zip(after));
     let made = made.filter(|(_, (before, _))| matches!(before, Done::Waiting));

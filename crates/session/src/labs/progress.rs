@@ -1,4 +1,4 @@
-//! How far a lab is: a line that changes on a terminal, a line for each run on a pipe.
+//! The progress of a lab: a line that changes on a terminal, a line for each run on a pipe.
 
 use super::attempt::nanos;
 use crate::messages::Messages;
@@ -6,22 +6,22 @@ use punctual_core::Nanos;
 use punctual_report::format::{clipped, counted, duration, roughly};
 use std::time::Duration;
 
-/// What these runs are a part of, as it is now: it stands before how far they are.
+/// The current description of the enclosing study; it precedes the progress.
 pub type Whole<'a> = &'a dyn Fn() -> String;
 
 pub struct Progress<'a> {
     messages: &'a dyn Messages,
     whole: Option<Whole<'a>>,
     total: usize,
-    /// Runs that are over, those that were there already among them.
+    /// Runs that are over, including earlier ones.
     over: usize,
     failed: usize,
     shown: String,
 }
 
 impl<'a> Progress<'a> {
-    /// Of so many runs, some of which are over already. Runs that are a part of something else are
-    /// not listed one by one.
+    /// The progress of this many runs, some of which are over already. Runs of an enclosing study
+    /// are not listed one by one.
     pub fn new(
         total: usize,
         over: usize,
@@ -43,7 +43,7 @@ impl<'a> Progress<'a> {
             None => format!("{name}  {took}  {}", self.standing(left)),
             Some(why) => format!("{name}  FAILED after {took}: {why}  {}", self.standing(left)),
         };
-        // On a terminal the changing line says what goes well.
+        // On a terminal the changing line shows successes.
         let is_listed = failure.is_some() || self.messages.line_width().is_none();
         if is_listed && self.whole.is_none() {
             self.say(&line);
@@ -67,7 +67,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Leaves the terminal as it was.
+    /// Restores the terminal.
     pub fn end(&mut self) {
         if !self.shown.is_empty() {
             self.messages.replace_line("");
@@ -75,7 +75,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// A line of its own.
+    /// Shows a separate line.
     pub fn say(&self, line: &str) {
         if !self.shown.is_empty() {
             self.messages.replace_line("");
@@ -87,7 +87,7 @@ impl<'a> Progress<'a> {
         let left = match left {
             None => String::new(),
             Some(_) if self.over == self.total => String::new(),
-            // What was expected has passed: nobody knows how much longer.
+            // The estimate has passed: the rest is unknown.
             Some(left) if left < Nanos::SECOND => ", longer than expected".to_owned(),
             Some(left) => format!(", about {} left", roughly(left)),
         };

@@ -1,4 +1,4 @@
-//! From the file that the user named to cells that can be run.
+//! Reads the user's file into runnable cells.
 
 use super::engine::Engine;
 use crate::exit::{Exit, Failure};
@@ -13,12 +13,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Memory of a system that is not known yet: nothing is too large for it.
+/// The assumed memory of an unknown system: everything fits.
 const ANY_MEMORY: u64 = 1 << 50;
-/// Cells whose mistakes are shown; one mistake is often in all of them.
+/// Cells whose errors are shown; the same error is often in all of them.
 const SHOWN: usize = 2;
 
-/// What the command line says instead of the file.
+/// Options that override the file.
 #[derive(Default)]
 pub struct Overrides {
     /// `--seeds`
@@ -29,11 +29,11 @@ pub struct Overrides {
     pub parallel: Option<usize>,
     /// `--exact`
     pub exact: bool,
-    /// How long runs may be started; none: until all ran.
+    /// How long runs may be started; none: until all have run.
     pub budget: Option<Duration>,
     /// `--on`
     pub engine: Option<Engine>,
-    /// Whether the cells are run by other machines than this one.
+    /// Whether other machines run the cells.
     pub elsewhere: bool,
 }
 
@@ -45,16 +45,16 @@ pub fn load(path: &Path) -> Result<Lab, Failure> {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    // One byte more than is allowed: enough to know that there are too many.
+    // One byte above the maximum shows that there are too many.
     let read = File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
     read.map(|_| bytes).map_err(|why| why.to_string())
 }
 
-/// Each cell with where it runs and how long it measures.
+/// The cells, each with its place and the measured time.
 ///
 /// # Errors
-/// What is wrong in the first cells that are.
+/// The errors in the first faulty cells.
 pub fn checked(
     lab: &Lab,
     cells: Vec<Cell>,
@@ -97,7 +97,7 @@ fn check(
     }
     let elsewhere = overrides.elsewhere && target == TargetPlan::Host;
     if elsewhere || matches!(target, TargetPlan::Ssh(_)) {
-        // Its CPUs and programs are known there alone.
+        // The target's CPUs and programs are known only there.
         cell.check(lab, &options)?;
         return Ok((target, None));
     }

@@ -14,13 +14,13 @@ pub struct RunName {
 }
 
 impl RunName {
-    /// Its experiment, relative to the lab's directory.
+    /// The path of the run's experiment, relative to the lab's directory.
     pub fn experiment(&self) -> String {
         let name = self.seed.map_or("cell".to_owned(), |seed| format!("s{seed}"));
         format!("cells/{}/{name}.toml", self.cell)
     }
 
-    /// Its bundle, relative to the lab's directory.
+    /// The path of the run's bundle, relative to the lab's directory.
     pub fn bundle(&self) -> String {
         format!("cells/{self}")
     }
@@ -52,7 +52,7 @@ impl FromStr for RunName {
             };
             let number = number.strip_prefix('r')?.parse().ok()?;
             let name = RunName { cell: cell.to_owned(), seed, number };
-            // Hidden files, `..` among them, are no cells; and nothing has two names.
+            // Hidden files and `..` are not cells; and a name has only one form.
             (!cell.starts_with('.') && !cell.is_empty() && name.to_string() == text).then_some(name)
         };
         name().ok_or_else(|| format!("`{text}` is not a run of a lab, as 6.1_rt_idle/s7-r1 is"))

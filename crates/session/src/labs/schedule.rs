@@ -19,16 +19,16 @@ use std::time::Instant;
 struct Running {
     job: usize,
     attempt: Attempt,
-    /// The CPU that it has for itself, by its place among those that may be used.
+    /// The CPU reserved for the job, as an index into the usable ones.
     slot: Option<usize>,
-    /// The host of `--on ssh:` that it is on.
+    /// The job's host of `--on ssh:`.
     host: Option<usize>,
 }
 
-/// Runs all jobs without a finished bundle. `whole` is what they are a part of, if anything.
+/// Runs all jobs without a finished bundle. `whole` is the enclosing study, if any.
 ///
 /// # Errors
-/// The directory cannot be written. A run that fails is no error.
+/// The directory cannot be written. A failed run is not an error.
 pub fn run(
     planned: &Planned,
     jobs: &[Job],
@@ -75,7 +75,7 @@ struct Scheduler<'a> {
     pending: Vec<usize>,
     running: Vec<Running>,
     done: Vec<Done>,
-    /// What runs took, with what was expected of them where that was known.
+    /// The durations of runs, with the estimates if there were any.
     took: Vec<(Nanos, Option<Nanos>)>,
 }
 
@@ -87,7 +87,7 @@ impl Scheduler<'_> {
                 self.end_all()?;
                 return Ok(true);
             }
-            // What has begun goes on to its end.
+            // Running jobs complete.
             if self.planned.budget.is_some_and(|budget| began.elapsed() >= budget) {
                 self.pending.clear();
             }
@@ -120,7 +120,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The host of the next run, `None` for this machine; nothing where all hosts are busy or gone.
+    /// The host of the next run, `None` for this machine; nothing if all hosts are busy or gone.
     fn free_host(&self) -> Option<Option<usize>> {
         if self.hosts.is_here() {
             return Some(None);
@@ -129,7 +129,7 @@ impl Scheduler<'_> {
         self.hosts.free(busy).map(Some)
     }
 
-    /// What is left waits for the next `lab run`.
+    /// The remaining jobs wait for the next `lab run`.
     fn no_host(&mut self) {
         for job in std::mem::take(&mut self.pending) {
             let why = "no host of --on answers".to_owned();
@@ -153,7 +153,7 @@ impl Scheduler<'_> {
         Ok(Running { job, attempt, slot, host })
     }
 
-    /// The first CPU that no run has for itself.
+    /// The first CPU not reserved by a run.
     fn free_slot(&self) -> usize {
         (0..)
             .find(|slot| self.running.iter().all(|running| running.slot != Some(*slot)))
@@ -200,8 +200,7 @@ impl Scheduler<'_> {
         Ok(())
     }
 
-    /// How long the rest takes, from what runs took in relation to what was expected; `None` where
-    /// nobody knows.
+    /// The estimated rest, from the ratio of durations to estimates; `None` if unknown.
     fn left(&self) -> Option<Nanos> {
         let ns_of = |time: Nanos| time.ns() as f64;
         let known = self
@@ -210,7 +209,7 @@ impl Scheduler<'_> {
             .filter_map(|(took, expected)| Some((ns_of(*took), ns_of((*expected)?))));
         let sums = known.fold((0.0, 0.0), |(took, expected), (t, e)| (took + t, expected + e));
         let factor = if sums.1 > 0.0 { sums.0 / sums.1 } else { 1.0 };
-        // Of a cell that does not say how long it takes, what the others took.
+        // For a cell without an estimate, the duration of the others.
         let all: f64 = self.took.iter().map(|(took, _)| ns_of(*took)).sum();
         let mean = (!self.took.is_empty()).then(|| all / self.took.len() as f64);
         let expected =

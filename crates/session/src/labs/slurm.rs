@@ -1,9 +1,9 @@
 //! `--on slurm`: the runs of a lab as job arrays of Slurm, on nodes that share its directory.
 //!
-//! Slurm queues, starts, kills and starts again. Here the runs without a bundle are submitted, and
-//! those that are still without one when the queue is empty, a few times more. What a task does is
-//! `punctual lab cell`: it may be killed at any moment, and run twice. A `lab run` that comes after
-//! one that was killed finds its tasks in the queue by their name and waits for them.
+//! Slurm queues, starts, kills and restarts. Here the runs without a bundle are submitted, and if
+//! some still have none when the queue is empty, a few times more. A task runs `punctual lab cell`:
+//! it may be killed at any moment, and run twice. A `lab run` after one that was killed finds its
+//! tasks in the queue by their name and waits for them.
 
 use super::attempt::{Done, Ran, nanos, outcome};
 use super::directory::Directory;
@@ -23,21 +23,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How often a run is submitted that leaves no bundle and does not say why.
+/// The maximum number of submissions of a run that leaves neither a bundle nor an error.
 const SUBMISSIONS: usize = 4;
-/// Tasks of an array: what Slurm allows by default (MaxArraySize is 1001).
+/// The maximum size of an array: Slurm's default (MaxArraySize is 1001).
 const ARRAY: usize = 1000;
-/// How often the queue is read: the longer a lab takes, the less often.
+/// The range of times between two reads of the queue: longer for a longer lab.
 const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long Slurm may fail to answer: its controller is started anew meanwhile.
+/// How long Slurm may fail to answer: its controller may be restarting.
 const SILENCE: Duration = Duration::from_secs(600);
-/// Where the program and the output of the tasks are, in the lab's directory.
+/// The directory of the program and the output of the tasks, in the lab's directory.
 const PLACE: &str = "slurm";
 
 /// Runs all jobs without a finished bundle.
 ///
 /// # Errors
-/// The directory cannot be written, or Slurm does not take the arrays.
+/// The directory cannot be written, or Slurm rejects the arrays.
 pub fn run(
     planned: &Planned,
     jobs: &[Job],
@@ -77,7 +77,7 @@ struct Cluster<'a> {
     planned: &'a Planned,
     jobs: &'a [Job],
     directory: &'a Directory,
-    /// Of all jobs of this lab in the queue.
+    /// The name of all jobs of this lab in the queue.
     name: String,
     path: PathBuf,
     submitted: Vec<usize>,
@@ -89,7 +89,7 @@ struct Cluster<'a> {
 
 impl Cluster<'_> {
     fn all(&mut self, progress: &mut Progress, interrupts: &Interrupts) -> Result<bool, Failure> {
-        // Tasks of a `lab run` that was killed go on.
+        // Tasks of a killed `lab run` continue.
         if self.wait(progress, interrupts)? {
             return Ok(true);
         }
@@ -123,17 +123,18 @@ impl Cluster<'_> {
         Ok(false)
     }
 
-    /// The runs of which nothing is there.
+    /// The runs without any result.
     fn missing(&self) -> Vec<usize> {
         (0..self.jobs.len()).filter(|k| matches!(self.done[*k], Done::Waiting)).collect()
     }
 
-    /// Waits until the queue has nothing of this lab, or all is done; whether it was interrupted.
+    /// Waits until the queue has nothing of this lab, or all is done; returns whether it was
+    /// interrupted.
     fn wait(&mut self, progress: &mut Progress, interrupts: &Interrupts) -> Result<bool, Failure> {
         let began = Instant::now();
         let (mut answered, mut held) = (began, false);
         loop {
-            // The queue first: what is over by then has left its bundle.
+            // The queue is read first: tasks that are over by then have left their bundles.
             let queue = self.queue();
             let mut over = |name: &str, took, failure: Option<&str>| {
                 progress.over(name, took, failure, None);
@@ -178,7 +179,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// Looks which runs are over by now.
+    /// Checks which runs are over.
     fn look(&mut self, over: &mut dyn FnMut(&str, Duration, Option<&str>)) {
         for k in self.missing() {
             let (name, inputs) = (&self.names[k], &self.inputs[k]);
@@ -189,15 +190,15 @@ impl Cluster<'_> {
                 Done::Failed { why, took, .. } if self.submitted[k] > 0 => {
                     over(&words, took.to_std(), Some(why));
                 }
-                // Of an earlier `lab run`: it is tried again.
+                // A result of an earlier `lab run`: it is tried again.
                 _ => continue,
             }
             self.done[k] = done;
         }
     }
 
-    /// The tasks of this lab that Slurm has not ended. Those that are only being tidied up (CG) are
-    /// over: on a node that died this takes long.
+    /// The tasks of this lab that Slurm has not ended. Completing ones (CG) count as over: on a
+    /// dead node that state takes long.
     fn queue(&self) -> Result<Vec<Task>, Failure> {
         let words = ["--noheader", "--array", "--name", &self.name, "--format", "%t %R"];
         let lines = self.command("squeue", &words)?;
@@ -208,7 +209,7 @@ impl Cluster<'_> {
         Ok(lines.lines().filter_map(task).filter(|task| task.state != "CG").collect())
     }
 
-    /// Submits runs: those that measure a machine have their node alone.
+    /// Submits runs: those that measure a machine get an exclusive node.
     fn submit(&mut self, runs: &[usize]) -> Result<(), Failure> {
         let place = self.path.join(PLACE);
         self.place_program(&place)?;
@@ -238,7 +239,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// This program, where all nodes find it: it is one of the inputs of a run.
+    /// Copies this program to where all nodes find it: it is one of the inputs of a run.
     fn place_program(&self, place: &Path) -> Result<(), Failure> {
         let program = place.join("punctual");
         let cannot = |why: std::io::Error| {
@@ -253,7 +254,7 @@ impl Cluster<'_> {
         fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(cannot)
     }
 
-    /// Asks Slurm something, and gives what it answers.
+    /// Runs a Slurm command and returns its output.
     fn command(&self, program: &str, words: &[&str]) -> Result<String, Failure> {
         let ran = Command::new(program).args(words).output().map_err(|why| {
             Failure::refused(format!(
@@ -271,18 +272,18 @@ impl Cluster<'_> {
 
 struct Task {
     state: String,
-    /// The node, or why it waits.
+    /// The node, or the reason to wait.
     place: String,
 }
 
 impl Task {
-    /// Whether it waits for a person: `(JobHeldUser)`, `(launch failed requeued held)`.
+    /// Whether the task needs a person: `(JobHeldUser)`, `(launch failed requeued held)`.
     fn is_held(&self) -> bool {
         self.state == "PD" && (self.place.contains("Held") || self.place.contains("held"))
     }
 }
 
-/// Numbers as Slurm writes them: `0-2,5`.
+/// Numbers in Slurm's notation: `0-2,5`.
 fn ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [one] => one.to_string(),

@@ -1,4 +1,4 @@
-//! What runs of labs took on this machine: how long the next ones take is estimated from it.
+//! The durations of lab runs on this machine, for estimates of the next ones.
 
 use punctual_analyze::stats::median_of_sorted;
 use punctual_bundle::Member;
@@ -7,25 +7,25 @@ use punctual_lab::Cache;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// In the user's cache.
+/// The file in the user's cache.
 const FILE: &str = "lab-times.json";
-/// Runs of a kind that are remembered, the newest.
+/// The maximum number of newest runs kept per kind.
 const KEPT: usize = 32;
 
-/// Runs by their kind ([`Planned::kind`]): each with what was estimated before any was known, and
-/// what it took, in ns of this machine's clock.
+/// Runs by their kind ([`Planned::kind`]): each with the estimate before any was known, and its
+/// duration, in ns of this machine's clock.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Times {
     runs: BTreeMap<String, Vec<[i64; 2]>>,
 }
 
 impl Times {
-    /// Those of this machine; none where nothing is known, or the cache cannot be used.
+    /// The times of this machine; none if unknown, or if the cache is unusable.
     pub fn read() -> Times {
         place().and_then(|place| place.read_json().ok()).unwrap_or_default()
     }
 
-    /// How many times as long as estimated runs of a kind take, by the median, and of how many.
+    /// The median ratio of duration to estimate of runs of a kind, and their number.
     pub fn factor(&self, kind: &str) -> Option<(f64, usize)> {
         let runs = self.runs.get(kind)?.iter();
         let known = runs.filter(|[estimated, took]| *estimated > 0 && *took > 0);
@@ -40,7 +40,7 @@ impl Times {
         runs.drain(..runs.len().saturating_sub(KEPT));
     }
 
-    /// Keeps them. That they cannot be kept ends nothing.
+    /// Stores the times. A failure is ignored.
     pub fn keep(&self) {
         if let Some(place) = place() {
             let _ = place.replace_json(self);
@@ -60,7 +60,7 @@ mod tests {
     fn the_median_of_the_newest_counts() {
         let mut times = Times::default();
         assert_eq!(times.factor("virtual"), None);
-        // 324 s were promised for what takes 25.
+        // 324 s were estimated for a duration of 25.
         for took in [2, 25, 25, 26, 400] {
             times.add("virtual".into(), Nanos::from_secs(324), Nanos::from_secs(took));
         }

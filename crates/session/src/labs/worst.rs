@@ -1,5 +1,5 @@
-//! The worst sample of a cell, and what delayed it: by instruction where its run was replayed, else
-//! from the kernel events that were kept around it.
+//! The worst sample of a cell and its cause: by instruction if its run was replayed, else from the
+//! kept kernel events around it.
 
 use crate::explained::{self, Wanted};
 use crate::replayed;
@@ -9,8 +9,7 @@ use punctual_core::Nanos;
 use punctual_report::sentence;
 use std::path::Path;
 
-/// Fills in what is known by now: of a lab of an earlier version, or whose runs were explained
-/// since.
+/// Fills in new results: for a lab of an earlier version, or with runs explained since.
 pub fn refresh(lab: &mut LabDocument, directory: &Path) {
     for cell in &mut lab.cells {
         if cell.worst.as_ref().is_some_and(|worst| worst.exact) {
@@ -32,8 +31,7 @@ pub fn refresh(lab: &mut LabDocument, directory: &Path) {
     }
 }
 
-/// That of a bundle, which the lab's directory has under the name `bundle`. `None` where nothing
-/// was measured.
+/// The worst sample of a bundle, `bundle` in the lab's directory. `None` without any measurement.
 pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstSample> {
     let all =
         run.series().filter_map(|(phase, series)| Some((series.state.data.max?, phase, series)));
@@ -103,7 +101,7 @@ mod tests {
         assert_eq!((other.exact, other.cause.is_none()), (false, true));
     }
 
-    /// What `punctual explain` counts as the largest part of the worst sample.
+    /// The largest part of the worst sample in `punctual explain`.
     #[test]
     fn events_show_the_cause_that_explain_shows() {
         let bundle = Bundle::open(&fixture("bundles/explained")).expect("a bundle");

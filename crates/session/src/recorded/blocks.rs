@@ -1,4 +1,4 @@
-//! The blocks of a recording as events, by the decoders of those who recorded them.
+//! The blocks of a recording as events, by the decoders of their recorders.
 
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{BlockPlace, Encoding};
@@ -7,11 +7,11 @@ use punctual_core::merge::Batches;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_record::wire;
 
-/// The instants in a block's header are those of its first and last record, which may stand a
-/// little out of order.
+/// The instants in a block's header are of its first and last record, which may be slightly out of
+/// order.
 const SLACK: Nanos = Nanos::from_millis(20);
 
-/// One source of events a source of the recording.
+/// An event source for each source of the recording.
 pub fn sources(
     recording: &Recording,
     from: MonotonicNs,
@@ -25,7 +25,7 @@ pub fn sources(
     })
 }
 
-/// What of a recording this program has no decoder for.
+/// The finding about parts of a recording without a decoder.
 pub fn unreadable(recording: &Recording) -> Option<Finding> {
     let unknown: Vec<String> = recording
         .encodings()
@@ -45,14 +45,14 @@ struct Blocks<'b> {
     source: Option<&'b Source>,
     blocks: &'b [BlockPlace],
     payload: Vec<u8>,
-    /// The end of the block before: its last instant, and what its source had given by then.
+    /// The end of the block before: its last instant, and its source's count by then.
     before: Option<(MonotonicNs, u64)>,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
 impl Blocks<'_> {
-    /// Instead of a block that cannot be read.
+    /// A mark instead of an unreadable block.
     fn unread(&self, place: &BlockPlace) -> Event {
         let what = EventKind::Lost { count: place.block.count.into(), since: place.block.first };
         Event { at: place.block.last, cpu: self.cpu(), tid: Tid(0), what }
@@ -62,8 +62,8 @@ impl Blocks<'_> {
         self.source.and_then(|source| source.cpu).unwrap_or(Event::NO_CPU)
     }
 
-    /// A mark where blocks of this source are missing before this one. What the source itself lost
-    /// is in its records.
+    /// A mark if blocks of this source are missing before this one. Its own losses are in its
+    /// records.
     fn gap(&mut self, place: &BlockPlace) -> Option<Event> {
         let block = &place.block;
         let end = (block.last, block.before.saturating_add(block.count.into()));
@@ -98,12 +98,12 @@ impl Batches for Blocks<'_> {
     }
 }
 
-/// Whether [`decode`] knows it.
+/// Whether [`decode`] knows the encoding.
 fn is_known(encoding: Encoding) -> bool {
     decode(encoding, &[], &mut Vec::new())
 }
 
-/// Appends the events of a payload; `false` where there is no decoder for it.
+/// Appends the events of a payload; `false` without a decoder of the encoding.
 fn decode(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
     match encoding {
         Encoding::KERNEL | Encoding::POINTS => {

@@ -5,8 +5,7 @@ use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::merge::Batches;
 use punctual_core::{Clock, MonotonicNs};
 
-/// A source for each series whose samples are instants of CLOCK_MONOTONIC, numbered as in the
-/// bundle.
+/// A source for each series with samples on CLOCK_MONOTONIC, numbered as in the bundle.
 pub fn sources<'b>(
     bundle: &'b Bundle,
     from: MonotonicNs,
@@ -31,7 +30,7 @@ struct Samples<'b> {
 
 impl Batches for Samples<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
-        // What cannot be read is reported by those who show the samples.
+        // Unreadable samples are reported where they are shown.
         let Some((series, log)) =
             self.series.take().and_then(|series| Some((series, series.log().ok()?)))
         else {

@@ -1,4 +1,4 @@
-//! The loop of the recording thread: take, append, sleep; and what ends it.
+//! The loop of the recording thread: read, append, sleep; and its end.
 
 use super::points::Points;
 use super::probing::Probing;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often recorders are polled while they are far from full. A buffer holds about a second of
-/// what a busy CPU records.
+/// Time between two polls while recorders are far from full. A buffer holds about a second of a
+/// busy CPU's records.
 const TICK: Duration = Duration::from_millis(40);
-/// The same where applications pass test points: their rings are smaller.
+/// `TICK` if applications use test points: their rings are smaller.
 const POINTS_TICK: Duration = Duration::from_millis(5);
-/// Above this fill level (in hundredths of the fullest buffer) they are polled again at once.
+/// The fill level (in hundredths of the fullest buffer) above which they are polled again at once.
 const HURRY: u64 = 25;
-/// How often names and counts are renewed: what kill -9 can cost of them.
+/// Time between two updates of names and counts: the maximum loss by kill -9.
 const RENEWAL: Nanos = Nanos::SECOND;
 
-/// Recorders and where they are drained to.
+/// Recorders and their destination.
 pub struct Drain {
     kernel: Option<Recorder>,
     points: Option<Points>,
@@ -35,7 +35,7 @@ pub struct Drain {
     document: RecordingDocument,
     writer: RecordingWriter,
     renewed: MonotonicNs,
-    /// Names and sources of test points that the document has.
+    /// The number of names and sources of test points in the document.
     known: usize,
 }
 
@@ -63,7 +63,7 @@ impl Drain {
         Ok(Drain { kernel, points, probing, sink, document, writer, renewed, known: 0 })
     }
 
-    /// What of the request is unavailable.
+    /// The unavailable parts of the request.
     pub fn findings(&self) -> &[Finding] {
         &self.document.recorded.findings
     }
@@ -90,14 +90,14 @@ impl Drain {
         self.end()
     }
 
-    /// How full the fullest buffer is, in hundredths.
+    /// The fill level of the fullest buffer, in hundredths.
     fn fill(&self) -> u64 {
         let kernel = self.kernel.as_ref().and_then(Recorder::fill).unwrap_or_default();
         let probing = self.probing.as_ref().map_or(0, Probing::fill);
         kernel.max(probing).max(self.points.as_ref().map_or(0, |points| points.fill))
     }
 
-    /// Takes what the recorders hold.
+    /// Reads the recorders.
     fn take(&mut self) {
         let until = clock::monotonic();
         if let Some(kernel) = &mut self.kernel {
@@ -113,8 +113,7 @@ impl Drain {
         self.sink.round_ended(until);
     }
 
-    /// Renews the document: a reader of a bundle that is cut off finds names and counts not older
-    /// than that.
+    /// Renews the document: in a truncated bundle the names and counts are at most this old.
     fn renew(&mut self) {
         self.renewed = clock::monotonic();
         self.document.recorded.sources = self.sink.sources();
@@ -130,7 +129,7 @@ impl Drain {
         }
     }
 
-    /// Takes the recorders away and everything in, and writes the document for good.
+    /// Removes the recorders, reads the rest, and writes the final document.
     fn end(mut self) -> Done {
         let ended = self.sink.ended();
         if let Some(kernel) = self.kernel.take() {

@@ -1,4 +1,4 @@
-//! Test points of applications: read by their collector, put on the wire like all else.
+//! Test points of applications: read by their collector, stored like all other records.
 
 use super::sink::Sink;
 use super::wanted::Wanted;
@@ -10,19 +10,19 @@ use punctual_core::{Finding, Severity};
 use punctual_points::{Collector, Options};
 use punctual_record::wire;
 
-/// The collector, and which of the recording's sources are its own.
+/// The collector, and its sources in the recording.
 pub struct Points {
     collector: Collector,
-    /// The number in the recording of each of the collector's sources.
+    /// The recording's number for each source of the collector.
     numbers: Vec<u32>,
     bytes: Vec<u8>,
-    /// How full the fullest ring was, in hundredths.
+    /// The last fill level of the fullest ring, in hundredths.
     pub fill: u64,
 }
 
 impl Points {
-    /// Switches the test points on, where they are wanted. Where that cannot be and kernel events
-    /// are recorded, why.
+    /// Enables the test points, if requested. If that fails while kernel events are recorded,
+    /// returns the reason.
     pub fn start(wanted: &Wanted) -> Result<(Option<Points>, Option<Finding>), Failure> {
         if !wanted.points {
             return Ok((None, None));
@@ -63,12 +63,12 @@ impl Points {
         names.points = self.collector.names().to_vec();
     }
 
-    /// How many names and sources there are: more than before ask for a renewed document.
+    /// The number of names and sources: growth requires a renewed document.
     pub fn known(&self) -> usize {
         self.collector.names().len() + self.collector.sources().len()
     }
 
-    /// Switches them off and takes the rest.
+    /// Disables the points and reads the rest.
     pub fn end(self, sink: &mut Sink, document: &mut RecordingDocument) {
         let Points { collector, mut numbers, mut bytes, .. } = self;
         let last = collector
@@ -96,7 +96,7 @@ fn take(
     sink.append(number, Encoding::POINTS, bytes);
 }
 
-/// The number of a source of the collector; new ones come in their order.
+/// The number of a collector's source; new ones are added in order.
 fn number(numbers: &mut Vec<u32>, sink: &mut Sink, place: usize) -> u32 {
     while numbers.len() <= place {
         numbers.push(sink.add_source());

@@ -1,4 +1,4 @@
-//! The probes of a recording, and which of its sources they are.
+//! The probes of a recording, and their source numbers.
 
 use super::sink::Sink;
 use super::wanted::WantedProbes;
@@ -10,14 +10,14 @@ use punctual_record::probe::{self, Probes};
 
 pub struct Probing {
     probes: Probes,
-    /// The number of the first of their sources; the others follow, in the order of the CPUs.
+    /// The number of their first source; the others follow, in the order of the CPUs.
     first: u32,
     cpus: CpuSet,
 }
 
 impl Probing {
-    /// Puts them in on all online CPUs, whatever CPUs kernel events are wanted of: a call that
-    /// moves must not be lost.
+    /// Attaches the probes on all online CPUs, independent of the CPUs of kernel events: a call
+    /// that migrates must not be lost.
     pub fn start(
         wanted: &WantedProbes,
         online: &CpuSet,
@@ -31,8 +31,8 @@ impl Probing {
         Ok(Probing { probes, first, cpus: online.clone() })
     }
 
-    /// What functions and lines are called, and what probing them costs. Lines are points, and the
-    /// only ones: applications' are not recorded beside probes.
+    /// Adds the names of functions and lines, and the cost of probing. Lines are points, and the
+    /// only ones: those of applications are not recorded beside probes.
     pub fn name(wanted: &WantedProbes, names: &mut Names) {
         names.functions = probe::names(&wanted.functions);
         names.lines = probe::line_names(&wanted.lines);
@@ -48,12 +48,12 @@ impl Probing {
         });
     }
 
-    /// How full the fullest buffer is, in hundredths.
+    /// The fill level of the fullest buffer, in hundredths.
     pub fn fill(&self) -> u64 {
         self.probes.fill()
     }
 
-    /// Takes the probes out and the rest in: what became of the calls.
+    /// Detaches the probes and reads the rest; returns the counts of calls.
     pub fn stop(self, sink: &mut Sink) -> Vec<CallCounts> {
         let (first, cpus) = (self.first, self.cpus);
         let (calls, sources) = self.probes.stop(&mut |cpu, records| {

@@ -1,4 +1,4 @@
-//! How far a recording is, and what it left.
+//! The progress of a recording, and its result.
 
 use punctual_core::event::Recorded;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -10,16 +10,16 @@ pub struct Progress {
     pub events: AtomicU64,
     pub lost: AtomicU64,
     pub bytes: AtomicU64,
-    /// Whether recording has ended of itself: its bound is reached, the disk is full, something
+    /// Whether recording has ended by itself: its bound is reached, the disk is full, something
     /// failed.
     pub ended: AtomicBool,
 }
 
-/// What a recording left.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Done {
-    /// What it covers and lost.
+    /// The recorded extent and the losses.
     pub recorded: Recorded,
-    /// What could not be written.
+    /// The error that prevented a write.
     pub trouble: Option<String>,
 }

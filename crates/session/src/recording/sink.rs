@@ -1,4 +1,4 @@
-//! Where records go: into the lane, as long as there is room; and what ended that.
+//! The destination of records: the lane, as long as there is room; and the reason of the end.
 
 use super::progress::Progress;
 use super::sources::Sources;
@@ -11,7 +11,7 @@ use punctual_sys::clock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The lane, and the count of each source.
+/// The lane, and the counts of each source.
 pub struct Sink {
     sources: Sources,
     lane: LaneWriter,
@@ -22,7 +22,7 @@ pub struct Sink {
 }
 
 enum Cause {
-    /// The bound on its size; all that happened until this instant is there.
+    /// The size bound; everything until this instant is recorded.
     Bound {
         until: MonotonicNs,
     },
@@ -33,7 +33,7 @@ enum Cause {
 }
 
 impl Sink {
-    /// For these sources of a recording that begins; others may join.
+    /// Creates the sink of these sources of a new recording; others may join.
     pub fn new(
         writer: &RecordingWriter,
         first: &[Source],
@@ -54,14 +54,14 @@ impl Sink {
         self.cause.is_none()
     }
 
-    /// Takes kernel events of a CPU.
+    /// Appends kernel events of a CPU.
     pub fn append_of_cpu(&mut self, cpu: u16, records: &[u8]) {
         if let Some(number) = self.sources.of_cpu(cpu) {
             self.append(number, Encoding::KERNEL, records);
         }
     }
 
-    /// Takes records of a source.
+    /// Appends records of a source.
     pub fn append(&mut self, number: u32, encoding: Encoding, records: &[u8]) {
         if self.is_full() {
             return; // Later than what the recording covers.
@@ -72,27 +72,27 @@ impl Sink {
         }
     }
 
-    /// Another source; it is described later.
+    /// Adds a source, which is described later.
     pub fn add_source(&mut self) -> u32 {
         self.sources.add_unknown()
     }
 
-    /// Says what a source is, and what it has lost by itself.
+    /// Describes a source, with its own losses.
     pub fn describe(&mut self, number: u32, source: Source) {
         if !self.is_full() {
             self.sources.describe(number, source);
         }
     }
 
-    /// What CPUs have lost so far.
+    /// Updates the losses of CPUs.
     pub fn losses(&mut self, losses: &[(u16, u64)]) {
         if !self.is_full() {
             losses.iter().for_each(|(cpu, lost)| self.sources.set_lost(*cpu, *lost));
         }
     }
 
-    /// All sources were read that had anything at `until`: the bound is looked at here, so that all
-    /// of them end at one instant.
+    /// Called when all sources were read that had records at `until`: the bound is checked here, so
+    /// that all of them end at one instant.
     pub fn round_ended(&mut self, until: MonotonicNs) {
         self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
         if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
@@ -100,7 +100,7 @@ impl Sink {
         }
     }
 
-    /// Something could not be written: recording ends.
+    /// Ends recording after a failed write.
     pub fn fail(&mut self, why: BundleError) {
         if self.cause.is_none() {
             self.end(Cause::Trouble { why, at: clock::monotonic() });
@@ -116,19 +116,19 @@ impl Sink {
         matches!(self.cause, Some(Cause::Bound { .. }))
     }
 
-    /// When recording ended of itself.
+    /// The instant at which recording ended by itself.
     pub fn ended(&self) -> Option<MonotonicNs> {
         self.cause.as_ref().map(|cause| match cause {
             Cause::Bound { until: at } | Cause::Trouble { at, .. } => *at,
         })
     }
 
-    /// The sources and what became of their events.
+    /// The sources with the counts of their events.
     pub fn sources(&self) -> Vec<Source> {
         self.sources.listed()
     }
 
-    /// Why recording ended of itself, as a finding, and as the trouble that fails the command.
+    /// Why recording ended by itself, as a finding, and as the error that fails the command.
     pub fn cause_of_end(&self) -> (Option<Finding>, Option<String>) {
         match &self.cause {
             None => (None, None),

@@ -1,4 +1,4 @@
-//! What became of each source's events: written, or not.
+//! Counts each source's written and unwritten events.
 
 use super::progress::Progress;
 use punctual_bundle::BundleError;
@@ -7,7 +7,7 @@ use punctual_core::event::Source;
 use punctual_record::wire::{self, Survey};
 use std::sync::atomic::Ordering;
 
-/// What a block holds, about: what a damaged one costs, and what a reader holds of each source.
+/// The approximate size of a block: the cost of a damaged one, and a reader's memory per source.
 const BLOCK: usize = 256 << 10;
 
 /// The sources of a recording, as numbered in its document.
@@ -38,19 +38,19 @@ impl SourceCounts {
 }
 
 impl Sources {
-    /// Adds one and says its number.
+    /// Adds a source and returns its number.
     pub fn add(&mut self, source: Source) -> u32 {
         self.all.push(SourceCounts { source, written: 0, unwritten: 0 });
         (self.all.len() - 1) as u32
     }
 
-    /// Adds one of which more is known later.
+    /// Adds a source that is described later.
     pub fn add_unknown(&mut self) -> u32 {
         let name = format!("source {}", self.all.len());
         self.add(Source { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
     }
 
-    /// Says what a source is, and what it has lost by itself so far.
+    /// Describes a source, with its own losses so far.
     pub fn describe(&mut self, number: u32, source: Source) {
         if let Some(tally) = self.all.get_mut(number as usize) {
             tally.source = source;
@@ -62,15 +62,15 @@ impl Sources {
         self.all.iter().position(|tally| tally.source.cpu == Some(cpu)).map(|place| place as u32)
     }
 
-    /// What the source of a CPU has lost by itself so far.
+    /// Sets the own losses of a CPU's source.
     pub fn set_lost(&mut self, cpu: u16, lost: u64) {
         if let Some(tally) = self.all.iter_mut().find(|tally| tally.source.cpu == Some(cpu)) {
             tally.source.lost = lost;
         }
     }
 
-    /// Appends records to the lane, or, without one, counts them as not written. After a failed
-    /// write the rest is counted.
+    /// Appends records to the lane, or, without one, counts them as unwritten. After a failed write
+    /// the rest is counted.
     pub fn append(
         &mut self,
         number: u32,
@@ -100,17 +100,17 @@ impl Sources {
         outcome
     }
 
-    /// All that sources have lost and all that could not be written.
+    /// The losses of all sources and all unwritten records.
     pub fn lost(&self) -> u64 {
         self.all.iter().map(|tally| tally.source.lost + tally.unwritten).sum()
     }
 
-    /// Those that could not be written.
+    /// The unwritten records.
     pub fn unwritten(&self) -> u64 {
         self.all.iter().map(|tally| tally.unwritten).sum()
     }
 
-    /// As the document lists them.
+    /// The sources for the document.
     pub fn listed(&self) -> Vec<Source> {
         let listed = |tally: &SourceCounts| {
             let lost = tally.source.lost + tally.unwritten;

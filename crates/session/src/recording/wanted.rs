@@ -1,4 +1,4 @@
-//! What to record: as an experiment or a command line says it.
+//! The request of a recording, from an experiment or a command line.
 
 use crate::exit::Failure;
 use punctual_bundle::recording::Keeps;
@@ -12,22 +12,22 @@ use punctual_record::symbols::lines::Line;
 use punctual_record::tracefs::Tracefs;
 use punctual_record::{Backend, group_of};
 
-/// What to record.
+/// The request of a recording.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Kernel events; none for test points alone.
     pub events: Events,
-    /// Whether nothing at all shall be recorded where kernel events cannot be.
+    /// Whether to record nothing at all if kernel events are unavailable.
     pub insist: bool,
-    /// The CPUs whose kernel events are wanted.
+    /// The CPUs whose kernel events are requested.
     pub cpus: CpuSet,
     /// The processes that kernel events are limited to; empty: all.
     pub pids: Vec<u32>,
-    /// With those that they bear from now on.
+    /// Also record children that they start from now on.
     pub follow_children: bool,
     /// The task names that kernel events are limited to; empty: all.
     pub comms: Vec<String>,
-    /// The system calls that are meant; empty: all.
+    /// The system calls to record; empty: all.
     pub syscalls: Vec<u32>,
     /// How kernel events are recorded.
     pub backend: Backend,
@@ -41,26 +41,26 @@ pub struct Wanted {
     pub probes: Option<WantedProbes>,
     /// Bytes that the recording may take.
     pub max_size: u64,
-    /// What becomes of it when it has.
+    /// The events to keep once that size is reached.
     pub keeps: Keeps,
-    /// Where the thread that takes it all runs; empty: anywhere.
+    /// The CPUs of the reading thread; empty: any.
     pub thread_cpus: CpuSet,
 }
 
-/// What a busy CPU records in about a third of a second.
+/// Bytes that a busy CPU records in about a third of a second.
 pub const BUFFER: usize = 8 << 20;
 /// Functions to time.
 #[derive(Clone, Debug)]
 pub struct WantedProbes {
     pub functions: Vec<Function>,
     pub lines: Vec<Line>,
-    /// Whose calls, and what to keep of them.
+    /// The processes to probe, and what to keep of the calls.
     pub request: ProbeRequest,
     pub costs: Vec<ProbeCost>,
 }
 
 impl Wanted {
-    /// As a plan wants it; the recording thread runs on the CPUs of the controller thread.
+    /// The request of a plan; the recording thread runs on the CPUs of the controller thread.
     pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
         Wanted {
             events: Events { groups: record.events.clone(), tracepoints: alone(record) },
@@ -83,8 +83,8 @@ impl Wanted {
 }
 
 impl Wanted {
-    /// What stands in for the flight recorder where that cannot be had: the newest events of the
-    /// whole run, of at most so many bytes.
+    /// The replacement of an unavailable flight recorder: the newest events of the whole run, up to
+    /// this many bytes.
     pub fn instead_of_flight(
         explain: &ExplainPlan,
         online: CpuSet,
@@ -123,7 +123,7 @@ fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Events {
     pub groups: Vec<Group>,
-    /// Tracepoints by name, which no group records.
+    /// Tracepoints by name, beyond the groups.
     pub tracepoints: Vec<NamedTracepoint>,
 }
 
@@ -133,9 +133,8 @@ impl Events {
     }
 }
 
-/// The events of these words: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; where
-/// the first begins with `+`, they are added to the usual ones. The usual ones where there are no
-/// words.
+/// Parses the words for events: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; a
+/// leading `+` adds them to the usual ones. Without words, the usual ones.
 pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
     match words {
         [] => Ok(Events { groups: usual.to_vec(), ..Events::default() }),

@@ -1,7 +1,6 @@
-//! Every sample of the timers divided into main parts: the kernel's records brought together with
-//! the samples that they are of.
+//! The breakdown of every timer sample into main parts: matches the kernel's records to samples.
 //!
-//! Nothing of it happens in a measuring thread. The kernel emits the record of a sample when the
+//! None of this happens in a measuring thread. The kernel emits the record of a sample when the
 //! next one begins, so a sample is settled one round of draining later.
 
 use super::companion::Companion;
@@ -15,10 +14,10 @@ use punctual_record::Backend;
 use punctual_record::account::Accountant;
 use punctual_sys::clock;
 
-/// A sample is settled when it is so old: by then the records of other CPUs are in, which show
+/// The age at which a sample is settled: by then the records of other CPUs are in, which show
 /// whether all CPUs were stopped.
 const SETTLED: Nanos = Nanos::from_millis(150);
-/// At most this many overdue timers are remembered: samples may be settled late if the controller
+/// The maximum number of overdue timers to remember: samples may be settled late if the controller
 /// thread was delayed.
 const REMEMBERED: usize = 1_024;
 
@@ -26,20 +25,20 @@ const REMEMBERED: usize = 1_024;
 pub struct Accounting {
     accountant: Accountant,
     cost: Fact<AccountCost>,
-    /// What was overdue by much and lately, on any CPU.
+    /// The long overdue timers of late, on any CPU.
     overdue: Vec<Overdue>,
 }
 
 pub struct Accounted {
     /// All CPUs of the timers.
     pub cpus: CpuSet,
-    /// Whether a thread may run on several of them.
+    /// Whether a thread may run on several of these CPUs.
     pub several_cpus: bool,
-    /// How many samples a second come on the busiest.
+    /// The samples per second of the busiest CPU.
     pub rate: u64,
 }
 
-/// What a plan asks for; `None` where it has no timer, or does not ask.
+/// The request of a plan; `None` if it has no timer, or does not ask.
 pub fn accounted(plan: &Plan) -> Option<Accounted> {
     if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
         return None;
@@ -54,16 +53,16 @@ pub fn accounted(plan: &Plan) -> Option<Accounted> {
     (!cpus.is_empty()).then_some(Accounted { cpus, several_cpus, rate: rate.unwrap_or(0) })
 }
 
-/// Whether it can be, where it is asked for.
+/// The state of a requested accounting.
 pub enum State {
-    /// This system cannot, for this reason.
+    /// Unavailable on this system, for this reason.
     Unavailable(String),
     On(Box<Accounting>),
 }
 
 impl State {
-    /// Puts the programs into the kernel, where the plan asks for it and has a timer. Where this
-    /// system cannot, measuring goes on without.
+    /// Loads the BPF programs if the plan asks for it and has a timer. If this system cannot,
+    /// measuring continues without.
     pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> Option<State> {
         let Accounted { cpus, several_cpus, rate } = accounted(plan)?;
         let backend = Backend::Auto;
@@ -85,8 +84,8 @@ impl State {
         })
     }
 
-    /// Takes the kernel's records and settles the samples that can be: all of them once the threads
-    /// have ended.
+    /// Takes the kernel's records and settles the samples that are old enough: all of them once the
+    /// threads have ended.
     fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
         let State::On(accounting) = self else { return };
         accounting.take(series, ended);
@@ -104,8 +103,7 @@ impl State {
 }
 
 impl Companion for State {
-    /// Divides the samples of a series from now on, if its thread sleeps on a timer of the
-    /// kernel's.
+    /// Breaks down the samples of a series from now on, if its thread sleeps on a kernel timer.
     fn prepare_series(
         &mut self,
         workload: &Workload,
@@ -178,8 +176,8 @@ impl Accounting {
     }
 }
 
-/// How many samples of timers come on this CPU in a second of the phase, at most: of threads that
-/// may run there all of them.
+/// The maximum number of timer samples per second on this CPU in the phase: a thread that may run
+/// there counts in full.
 fn rate_on(cpu: usize, phase: &PhasePlan) -> u64 {
     let of = |measure: &MeasurePlan| match &measure.workload {
         Workload::Timer(timer) => {

@@ -1,4 +1,4 @@
-//! Companions that need little of a run: a recording, the command for a violation, the service
+//! Companions almost independent of the run: a recording, the violation's command, the service
 //! manager.
 
 use super::companion::{Companion, Left};
@@ -19,7 +19,7 @@ impl Companion for Recording {
     }
 }
 
-/// The command starts a checkpoint after its violation was found: by then the bundle holds the
+/// The command starts one checkpoint after its violation was found: by then the bundle holds the
 /// sample, and the window around it.
 impl Companion for ViolationHook {
     fn checkpoint(&mut self, phase: &mut PhaseRun) {

@@ -1,11 +1,11 @@
-//! What recording does to what is measured, on this system: before anything is measured, the
-//! recorders of a run are switched on and off beside a timer thread of our own, which they treat
-//! like a measured one.
+//! The effect of recording on the measured values of this system: before measuring, the recorders
+//! of a run are switched on and off beside a timer thread of our own, which they treat like a
+//! measured one.
 //!
 //! A turn is a block without and a block with them, every other turn in the opposite order, so that
-//! what drifts meets both alike. Shifts are those of `punctual_analyze::calibration`. A last block
-//! with the recorders counts how long their BPF programs run; it is in no shift, because counting
-//! itself takes time.
+//! drift affects both alike. Shifts are those of `punctual_analyze::calibration`. A last block with
+//! the recorders measures the run time of their BPF programs; it counts for no shift, because
+//! measuring that takes time itself.
 
 mod recorders;
 mod stand_in;
@@ -26,27 +26,27 @@ use std::time::Duration;
 const TURNS: usize = 10;
 /// 200 samples of a thread with a period of 1 ms.
 const BLOCK: Nanos = Nanos::from_millis(200);
-/// After everything was switched on or off.
+/// The pause after switching.
 const SETTLING: Duration = Duration::from_millis(50);
-/// A sample that is due in a block may come so much later.
+/// The maximum delay of a sample that is due in a block.
 const LATEST: Duration = Duration::from_millis(10);
-/// How often samples are drained: as in a run.
+/// Time between two drains: as in a run.
 const TICK: Duration = Duration::from_millis(100);
-/// The directory in the bundle where recorders write meanwhile.
+/// The directory of the recorders in the bundle meanwhile.
 const DIRECTORY: &str = "calibration";
 const LISTED: usize = 64;
 
-/// What is shown to whoever waits for it.
+/// The message during the wait.
 pub const PREPARING: &str =
     "measuring what recording costs (about 7 s; --no-calibration leaves it out)";
-/// The same, where it was asked for.
+/// The message if the calibration was requested.
 pub const MEASURING: &str = "measuring what recording costs (about 7 s)";
 
-/// Why it was not asked for, where a program is attached to.
+/// Why an attached program is not calibrated by default.
 pub const NOT_ASKED_OF_A_PROGRAM: &str =
     "beside a program it is measured only if requested: --calibrate";
 
-/// Measures it. The error says why it could not be.
+/// Measures the cost of recording. The error says why that failed.
 pub fn measure(
     setup: &Setup<'_>,
     recorders: Recorders,
@@ -63,7 +63,7 @@ pub fn measure(
     removed.and(outcome)
 }
 
-/// The thread and what is switched beside it.
+/// The thread and the recorders switched beside it.
 struct Bench {
     thread: StandIn,
     recorders: Recorders,
@@ -147,7 +147,7 @@ impl Bench {
     }
 }
 
-/// Those that ran, the longest total first.
+/// The programs that ran, the longest total first.
 fn program_times(programs: Vec<RunTime>, span: Nanos) -> ProgramTimes {
     let sum = |of: fn(&RunTime) -> u64| programs.iter().map(of).sum();
     let (runs, total_ns) = (sum(|of| of.runs), sum(|of| of.ns));
@@ -163,7 +163,7 @@ fn program_times(programs: Vec<RunTime>, span: Nanos) -> ProgramTimes {
     ProgramTimes { span_ns: span.ns(), runs, total_ns, programs }
 }
 
-/// Whether a sample that is due then is one of a block.
+/// Whether a sample that is due then belongs to a block.
 fn is_within(due: i64, from: MonotonicNs, to: MonotonicNs) -> bool {
     (from.0..to.0).contains(&due)
 }

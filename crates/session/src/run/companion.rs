@@ -1,5 +1,5 @@
-//! What goes on beside measuring, on the controller thread: recorders, the flight recorder, the
-//! accounting, what runs or is written while samples come in.
+//! Tasks of the controller thread beside measuring: recorders, the flight recorder, the accounting,
+//! everything that runs or is written while samples arrive.
 
 use super::phase_run::PhaseRun;
 use super::series::SeriesRun;
@@ -7,19 +7,19 @@ use punctual_core::{Finding, Nanos};
 use punctual_measure::sink::SampleSource;
 use punctual_plan::Workload;
 
-/// A companion of a run. Each is called at every step, in the order in which the run has them.
+/// A companion of a run. All are called at every step, in the order of the run.
 pub trait Companion {
-    /// A series is prepared: nothing of it is measured yet, and its bundle shows nothing of it.
+    /// A series is prepared: nothing is measured yet, and its bundle is empty.
     fn prepare_series(&mut self, _: &Workload, _: &mut SeriesRun) -> Result<(), String> {
         Ok(())
     }
-    /// The thread of the series, which stands at `place` in its phase, was started.
+    /// The thread of the series at index `place` of its phase was started.
     fn begin_series(&mut self, _phase: &str, _place: usize, _: &SeriesRun, _: &SampleSource) {}
     fn begin_phase(&mut self, _: &mut PhaseRun) {}
     fn tick(&mut self, _: &mut PhaseRun) {}
     /// About each second: statistics were saved.
     fn checkpoint(&mut self, _: &mut PhaseRun) {}
-    /// A latency of this series was above this limit, and ends the run.
+    /// A latency of this series exceeded this limit and ends the run.
     fn stopped_above(&mut self, _series: &str, _latency: Nanos, _limit: Nanos) {}
     /// All threads have ended, or one of them did not stop.
     fn end_phase(&mut self, _: &mut PhaseRun) {}
@@ -29,11 +29,11 @@ pub trait Companion {
     }
 }
 
-/// What the reader of a run must know of a companion.
+/// The results of a companion.
 #[derive(Default)]
 pub struct Left {
     pub findings: Vec<Finding>,
-    /// What could not be written: it fails the run.
+    /// The errors that prevented writes: they fail the run.
     pub unwritten: Vec<String>,
 }
 

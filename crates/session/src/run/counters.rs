@@ -1,4 +1,4 @@
-//! What was counted of each measuring thread, as a table beside the figures of its measure.
+//! Counters of each measuring thread, as a table beside the figures of its measure.
 
 use crate::counted;
 use punctual_bundle::Count;
@@ -7,13 +7,13 @@ use punctual_record::perf::Total;
 
 pub struct Thread<'a> {
     pub name: &'a str,
-    /// What its counters held, in the order of the events.
+    /// The values of its counters, in the order of the events.
     pub totals: &'a [Result<Total, String>],
-    /// How many samples it took.
+    /// The number of its samples.
     pub samples: u64,
 }
 
-/// The table; `None` where nothing was to be counted.
+/// The table; `None` if no events were requested.
 pub fn table(events: &[PerfEvent], threads: &[Thread<'_>]) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = threads.iter().flat_map(|thread| rows(events, thread)).collect();
     let columns = vec![

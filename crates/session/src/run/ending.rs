@@ -19,18 +19,17 @@ pub struct FinishedRun {
     pub phases: Vec<PhaseRun>,
     pub directory: PathBuf,
     pub exit: Exit,
-    /// How the command ended that was attached to.
+    /// How the attached command ended.
     pub command: Option<CommandEnd>,
-    /// What could not be written at the very end.
+    /// The error of the last writes.
     pub trouble: Option<Failure>,
 }
 
-/// Computes the figures, closes the bundle, and writes the last metrics: with the verdict that
-/// holds then.
+/// Computes the figures, closes the bundle, and writes the last metrics with the final verdict.
 pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) -> FinishedRun {
     let (mut writer, mut found) = (run.writer, run.findings);
     let directory = writer.directory().to_owned();
-    // Whoever closes the bundle says why it cannot be read.
+    // Closing the bundle reports why it cannot be read.
     let bundle = Bundle::open(&directory).ok();
     let asked = run.plan.record.as_ref().map_or(&[][..], |record| &record.limits);
     if let Some(bundle) = &bundle {
@@ -44,9 +43,9 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) 
     writer.set_command(command);
     let outcome = match attached.and_then(|program| program.nothing_found.clone()) {
         Some(why) => {
-            // What has no figures is held against nothing.
+            // Without figures there is no comparison.
             further.baseline = None;
-            // Where something is required, that nothing was measured for it decides.
+            // With requirements, missing measurements decide the verdict.
             let decides = phases.iter().any(|phase| !phase.meta.without_series.is_empty());
             if decides { outcome } else { Outcome::Failed { why } }
         }
@@ -65,13 +64,12 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) 
     FinishedRun { summary, phases, directory, exit, command, trouble }
 }
 
-/// The program that was attached to.
 fn attached(phases: &[PhaseRun]) -> Option<&ProgramRun> {
     phases.iter().flat_map(|phase| &phase.programs).find(|program| program.is_attached)
 }
 
 impl FinishedRun {
-    /// The program that was attached to.
+    /// The attached program.
     pub fn attached(&self) -> Option<&ProgramRun> {
         attached(&self.phases)
     }

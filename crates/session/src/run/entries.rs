@@ -1,5 +1,5 @@
-//! CPUs of a phase whose entries into the kernel are measured: from the first entry to the last. No
-//! thread of ours runs there; their series stand among those of the phase.
+//! CPUs of a phase whose entries into the kernel are measured, from the first entry to the last. No
+//! thread of ours runs there; their series belong to the phase.
 
 mod advice;
 mod checked;
@@ -34,36 +34,36 @@ use recorder::Entries;
 use rows::CpuRow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often records are drained: a CPU's buffer holds 30,000 entries.
+/// Time between two drains: a CPU's buffer holds 30,000 entries.
 pub const TICK: Nanos = Nanos::from_millis(50);
-/// How often names are looked for.
+/// Time between two look-ups of names.
 const NAMES: Nanos = Nanos::from_millis(1_900);
-/// The run time of the programs is counted for so long.
+/// How long the run time of the BPF programs is counted.
 const COUNTED: Nanos = Nanos::SECOND;
 
-/// What entries are measured in.
+/// The surroundings of a measurement of entries.
 pub struct EntriesContext<'a> {
     pub phase: &'a str,
-    /// Whether the CPUs are attached to, and are not of an experiment.
+    /// Whether the CPUs are attached to rather than part of an experiment.
     pub is_attached: bool,
-    /// By what entries are recorded: [`Backend::Auto`], or one of [`Backend::Btf`] and
+    /// How entries are recorded: [`Backend::Auto`], or one of [`Backend::Btf`] and
     /// [`Backend::Tracefs`] alone.
     pub backend: Backend,
-    /// Where the controller will run; empty: where it runs now.
+    /// The CPUs of the controller thread; empty: where it runs now.
     pub controller: &'a CpuSet,
-    /// The place of its first series in the phase.
+    /// The index of the measure's first series in the phase.
     pub first: usize,
 }
 
 /// The CPUs of a measure.
 pub struct EntriesRun {
     measure: String,
-    /// What its findings are about.
+    /// The subject of its findings.
     subject: String,
     is_attached: bool,
     chosen: CpuSet,
     cpus: BTreeMap<usize, Cpu>,
-    /// Until its phase has ended.
+    /// Present until its phase has ended.
     recorder: Option<Entries>,
     offline: Offline,
     observers: Observers,
@@ -71,7 +71,7 @@ pub struct EntriesRun {
     stop_above: Option<Nanos>,
     begin: Option<Begin>,
     end: Option<End>,
-    /// How long it was measured, once all is saved.
+    /// The measured time, once all is saved.
     took: Option<Nanos>,
     cost: Option<String>,
     view: View,
@@ -84,7 +84,7 @@ struct Begin {
     times: Option<CpuTimes>,
 }
 
-/// What was counted when it ended: the recorder may go on.
+/// The counters at its end: the recorder may continue.
 struct End {
     took: Nanos,
     reading: Reading,
@@ -94,28 +94,28 @@ struct End {
     own: Vec<OwnCount>,
 }
 
-/// What a live view shows, and what it was made with.
+/// The live view and its inputs.
 #[derive(Default)]
 struct View {
     rows: Vec<CpuRow>,
     shown: Option<MonotonicNs>,
-    /// Names of what is shown, and when they were looked for.
+    /// Names of the shown items, and when they were looked up.
     names: EntryNames,
     named: Option<MonotonicNs>,
-    /// Addresses that were looked for, whether they have a name or not.
+    /// Addresses that were looked up, with or without result.
     tried: BTreeSet<u64>,
 }
 
 /// An interruption above the limit.
 pub struct Above {
-    /// Its series, without the phase.
+    /// The series of the interruption, without the phase.
     pub series: String,
     pub latency: Nanos,
     pub seq: u64,
 }
 
 impl EntriesRun {
-    /// Puts the programs into the kernel. Also what its reader must know.
+    /// Loads the BPF programs. Also returns the findings for its reader.
     pub fn prepare(
         measure: &MeasurePlan,
         context: &EntriesContext<'_>,
@@ -160,18 +160,18 @@ impl EntriesRun {
         Ok((run, findings))
     }
 
-    /// Whether it can be measured in a later phase.
+    /// Whether entries can be measured in a later phase.
     pub fn rehearse(measure: &MeasurePlan) -> Result<(), Failure> {
         start(&measure.cpus, Backend::Auto).map(drop)
     }
 
-    /// Its series, in their order in the phase.
+    /// The series of the CPUs, in the order of the phase.
     pub fn series(&self, measure: &MeasurePlan) -> Vec<SeriesMeta> {
         // In the order of the plan, which is that of the numbers.
         self.cpus.values().flat_map(|cpu| cpu.series(measure)).collect()
     }
 
-    /// Measures from now on: what came while everything was made ready is none of the measurement.
+    /// Starts measuring: earlier entries do not count.
     pub fn begin(&mut self) {
         let Some(recorder) = &mut self.recorder else { return };
         recorder.drain(&mut |_| ());
@@ -180,14 +180,14 @@ impl EntriesRun {
         self.begin = Some(Begin { at: clock::monotonic(), reading, times });
     }
 
-    /// Whether its time is over.
+    /// Whether the time of the measure is over.
     pub fn is_finished(&self) -> bool {
         let began = self.begin.as_ref().map(|begin| begin.at);
         let over = |length: Nanos| began.is_some_and(|at| clock::monotonic() - at >= length);
         self.length.is_some_and(over)
     }
 
-    /// Takes entries in; an interruption above the limit.
+    /// Adds entries; returns an interruption above the limit.
     pub fn drain(&mut self, series: &mut [SeriesRun]) -> Option<Above> {
         let began = self.begin.as_ref()?.at;
         if self.end.is_some() {
@@ -230,7 +230,7 @@ impl EntriesRun {
         above
     }
 
-    /// Measures no more.
+    /// Stops measuring.
     fn stop(&mut self, series: &mut [SeriesRun]) {
         let Some(began) = self.begin.as_ref().map(|begin| begin.at) else { return };
         if self.end.is_some() {
@@ -254,7 +254,7 @@ impl EntriesRun {
         });
     }
 
-    /// Measures no more, and saves everything for good: names, sums, findings.
+    /// Stops measuring and saves names, sums and findings durably.
     pub fn finish(
         &mut self,
         environment: Option<Environment>,
@@ -301,7 +301,7 @@ impl EntriesRun {
         findings
     }
 
-    /// The names of all addresses, interrupts and stacks that rows have.
+    /// The names of all addresses, interrupts and stacks in the rows.
     fn names(&self, recorder: &Entries, last: &Reading, findings: &mut Vec<Finding>) -> EntryNames {
         let tables = || self.cpus.values().map(|cpu| &cpu.table);
         let numbers: BTreeSet<u32> = tables().flat_map(|table| table.stacks()).collect();
@@ -325,7 +325,7 @@ impl EntriesRun {
         EntryNames { symbols, irqs: last.names(), stacks }
     }
 
-    /// Its CPUs as measures of the bundle.
+    /// The CPUs as measures of the bundle.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
         let own = [("measure", Some(&self.measure)), ("cost", self.cost.as_ref())];
         let of_experiment = own.into_iter().filter(|_| !self.is_attached);
@@ -339,7 +339,7 @@ impl EntriesRun {
         })
     }
 
-    /// Whether it did what was asked of it.
+    /// Whether the measure did what was requested.
     pub fn evidence(&self) -> ProgramEvidence {
         let ran = self.took.unwrap_or_default();
         ProgramEvidence {
@@ -352,7 +352,7 @@ impl EntriesRun {
         }
     }
 
-    /// What measuring took of all CPUs, in words.
+    /// The time that measuring took of all CPUs, in words.
     pub fn cost(&self) -> Option<&str> {
         self.cost.as_deref()
     }
@@ -371,7 +371,7 @@ impl EntriesRun {
         }
     }
 
-    /// Its state for a live view.
+    /// Updates its state for a live view.
     pub fn look(&mut self, series: &[SeriesRun]) {
         let Some(began) = self.begin.as_ref().map(|begin| begin.at) else { return };
         let now = clock::monotonic();
@@ -386,7 +386,7 @@ impl EntriesRun {
         self.view.shown = Some(now);
     }
 
-    /// As it was looked at last.
+    /// The rows of the last `look`.
     pub fn rows(&self) -> &[CpuRow] {
         &self.view.rows
     }
@@ -395,7 +395,7 @@ impl EntriesRun {
         &self.chosen
     }
 
-    /// Looks for names that these have and that are not known yet.
+    /// Looks up unknown names of these.
     fn name(&mut self, tops: &BTreeMap<usize, EntryTable>, now: MonotonicNs) {
         let View { names, named, tried, .. } = &mut self.view;
         if named.is_some_and(|named| now - named < NAMES) {
@@ -430,7 +430,7 @@ fn start(chosen: &CpuSet, backend: Backend) -> Result<Entries, Failure> {
     })
 }
 
-/// Nothing of this process shall run on the CPUs that it measures.
+/// Reports a controller that runs on the CPUs that it measures.
 fn measures_itself(chosen: &CpuSet, controller: &CpuSet) -> Vec<Finding> {
     let own = match controller.is_empty() {
         true => attributes::affinity(0).unwrap_or_else(|_| chosen.clone()),
@@ -444,7 +444,7 @@ fn measures_itself(chosen: &CpuSet, controller: &CpuSet) -> Vec<Finding> {
     vec![finding.remedy("leave at least one CPU out of those whose entries are measured")]
 }
 
-/// What is not in the figures.
+/// Findings about entries that the figures do not contain.
 fn not_seen(subject: &str, cpu: usize, (lost, left_out, own): (u64, u64, u64)) -> Vec<Finding> {
     let finding = |id: &str, n: u64, noun: &str, what: &str| {
         let message = format!("CPU {cpu}: {} {what}", format::counted(n, noun));

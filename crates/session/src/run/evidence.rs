@@ -1,5 +1,5 @@
-//! What shows that a phase is measured as asked: collected on the controller's thread, never by the
-//! threads that measure. docs/reference/validity.md says how each part is had;
+//! The evidence that a phase is measured as requested: collected on the controller's thread, never
+//! by measuring threads. docs/reference/validity.md describes the source of each part;
 //! `punctual_analyze::validity` judges it.
 
 mod loads;
@@ -25,10 +25,10 @@ use punctual_sys::{clock, memory};
 use threads::ThreadWatch;
 use throttling::Throttling;
 
-/// Where the kernel says what it reads time from.
+/// The file with the kernel's clock source.
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// The evidence of a phase in the making.
+/// The evidence of a phase during collection.
 pub struct Collecting {
     begin: MonotonicNs,
     real_time_required: bool,
@@ -42,7 +42,7 @@ pub struct Collecting {
 }
 
 impl Collecting {
-    /// Before anything of a phase is started.
+    /// Called before anything of a phase is started.
     pub fn new(plan: &Plan, phase: &PhasePlan) -> Collecting {
         let begin = clock::monotonic();
         Collecting {
@@ -58,12 +58,12 @@ impl Collecting {
         }
     }
 
-    /// The threads of a measure, prepared.
+    /// Adds the prepared threads of a measure.
     pub fn add_threads(&mut self, threads: impl Iterator<Item = ThreadWatch>) {
         self.threads.extend(threads);
     }
 
-    /// Something happened to a load.
+    /// Handles an event of a load.
     pub fn load_event(&mut self, event: &Event) {
         let now = clock::monotonic();
         match event {
@@ -80,7 +80,7 @@ impl Collecting {
         }
     }
 
-    /// Directly before the threads start. `programs`: the CPUs of programs that are measured.
+    /// Called directly before the threads start. `programs`: the CPUs of measured programs.
     pub fn begin(
         &mut self,
         files: &Root,
@@ -90,7 +90,7 @@ impl Collecting {
     ) {
         self.begin = clock::monotonic();
         self.loads.iter_mut().for_each(|load| load.begin = self.begin);
-        // Whose entries are measured is watched, and nothing is asked of how it runs.
+        // CPUs whose entries are measured are only observed: no settings were requested.
         let of_threads = |one: &&SeriesRun| one.kept.meta.workload != ENTRIES_WORKLOAD;
         let series = || series.iter().filter(of_threads);
         let cpus = series().fold(programs.clone(), |all, series| all.union(&series.kept.meta.cpus));
@@ -115,17 +115,17 @@ impl Collecting {
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));
     }
 
-    /// The kernel refused to lock the memory of the process.
+    /// Notes that the kernel refused to lock the memory of the process.
     pub fn memory_refused(&mut self, why: String) {
         self.memory.refused = Some(why);
     }
 
-    /// A clock that can be set was set.
+    /// Notes that a settable clock was set.
     pub fn clock_stepped(&mut self, step: Nanos) {
         self.clock.stepped = Some(step);
     }
 
-    /// While it goes on, about each second.
+    /// Called about each second during the phase.
     pub fn poll(&mut self, files: &Root, measures: &[MeasureRun]) {
         let now = clock::monotonic();
         let at = now - self.begin;
@@ -134,13 +134,13 @@ impl Collecting {
         self.others.poll(files);
     }
 
-    /// Whether all threads came to their own end; called before they are stopped.
+    /// Checks whether all threads reached their own end; called before they are stopped.
     pub fn before_stop(&mut self, files: &Root, measures: &[MeasureRun]) {
         self.poll(files, measures);
         self.threads.iter_mut().for_each(|thread| thread.before_stop(measures));
     }
 
-    /// What the threads of a measure read at their end.
+    /// Adds the settings that the threads of a measure read at their end.
     pub fn after_end(&mut self, measure: usize, after: Vec<AfterEnd>) {
         for (number, after) in after.into_iter().enumerate() {
             let its = self.threads.iter_mut().find(|thread| thread.is(measure, number));
@@ -148,7 +148,7 @@ impl Collecting {
         }
     }
 
-    /// All of it; the loads still run.
+    /// Completes the evidence; the loads still run.
     pub fn end(
         mut self,
         files: &Root,
@@ -179,5 +179,5 @@ impl Collecting {
     }
 }
 
-/// The threads of a measure as they are watched.
+/// The watches of a measure's threads.
 pub use threads::watch_of;

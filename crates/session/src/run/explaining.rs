@@ -6,19 +6,18 @@ use super::series::SeriesRun;
 use crate::flight::{Flight, Watched};
 use punctual_measure::sink::SampleSource;
 
-/// Passes it what it cannot see itself.
+/// Passes the flight recorder the data that it cannot see itself.
 pub struct Explaining {
     flight: Flight,
-    /// Series that begin, with their places in the phase.
+    /// New series, with their indexes in the phase.
     begun: Vec<(usize, Watched)>,
-    /// Of the series that the flight recorder watches, in its order, the places of those whose
-    /// samples are only counted.
+    /// For each series of the flight recorder, in order: its index if its samples are only counted.
     counted: Vec<Option<usize>>,
     watched: usize,
 }
 
 impl Explaining {
-    /// With a flight recorder that is in force.
+    /// Starts with an active flight recorder.
     pub fn new(flight: Flight) -> Explaining {
         Explaining { flight, begun: Vec::new(), counted: Vec::new(), watched: 0 }
     }
@@ -71,7 +70,7 @@ impl Companion for Explaining {
         self.report_worst(phase);
         self.flight.settle();
         self.flight.save();
-        // Those of the next phase stand at other places.
+        // The series of the next phase have other indexes.
         self.begun.clear();
         self.counted.clear();
     }

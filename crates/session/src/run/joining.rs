@@ -1,4 +1,4 @@
-//! The samples of one series and the kernel's records of them, brought together.
+//! Matches the samples of one series to the kernel's records of them.
 
 use punctual_bundle::SeriesAccount;
 use punctual_core::{AccountCost, Clock, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
@@ -7,11 +7,11 @@ use punctual_record::account::AccountRecord;
 use punctual_sys::clock;
 use std::collections::VecDeque;
 
-/// At most this many samples and records wait for one another, or two seconds of them if that is
-/// more, up to the second bound; samples beyond that count as unattributed.
+/// The maximum number of samples and records that wait for one another, or two seconds of them if
+/// that is more, up to the second bound; further samples count as unattributed.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 18;
 const WAITING_SPAN: Nanos = Nanos::from_secs(2);
-/// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
+/// The accuracy of the known offset of another clock from CLOCK_MONOTONIC.
 const CLOCK_ERROR: Nanos = Nanos::from_micros(3);
 /// A timer that waits longer does not wait for an idle CPU: the deepest idle states take some
 /// hundred microseconds.
@@ -35,11 +35,11 @@ impl Overdue {
         })
     }
 
-    /// What a sample itself waited: for its timer, or, where the machine stopped in the midst of
+    /// The wait of the sample itself: for its timer, or, if the machine stopped in the middle of
     /// something else, in that one part.
     fn of_sample(record: &AccountRecord, split: &Split) -> Option<Overdue> {
         let longest = split.longest().map_or(Nanos::ZERO, |part| split.of(part));
-        // Of one that was put on another CPU nobody knows on which of them that was.
+        // For one that was moved to another CPU, the CPU of the wait is unknown.
         let almost_all = !record.moved && longest >= LONG && longest * 10 >= split.sum() * 9;
         let whole = || {
             almost_all.then(|| Overdue {
@@ -51,9 +51,9 @@ impl Overdue {
         Overdue::of(record).or_else(whole)
     }
 
-    /// Whether both waited for the same: the timers of two CPUs were due while neither was served,
-    /// and were served together: within half of the time that they waited, because a hypervisor
-    /// gives CPUs back one by one. One CPU may have its interrupts off; both at once were not
+    /// Whether both waited for the same reason: the timers of two CPUs were due while neither was
+    /// served, and were served together: within half of their waiting time, because a hypervisor
+    /// returns CPUs one by one. One CPU may have its interrupts disabled; both at once were not
     /// running.
     fn proves(&self, other: &Overdue) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
@@ -62,7 +62,7 @@ impl Overdue {
     }
 }
 
-/// A series whose samples are divided.
+/// A series whose samples are broken down.
 pub struct Joining {
     tid: u32,
     clock: Clock,
@@ -70,12 +70,12 @@ pub struct Joining {
     most: usize,
     samples: VecDeque<Sample>,
     records: VecDeque<AccountRecord>,
-    /// What was settled so far.
+    /// The breakdown of the settled samples.
     pub account: SeriesAccount,
 }
 
 impl Joining {
-    /// Nothing so far. Samples of a relative sleep begin before their timer is armed.
+    /// Creates it empty. Samples of a relative sleep begin before their timer is armed.
     pub fn new(tid: u32, clock: Clock, timer: &TimerPlan, cost: Fact<AccountCost>) -> Joining {
         let account = SeriesAccount { cost, ..SeriesAccount::default() };
         let relative = timer.method == TimerMethod::NanosleepRelative;
@@ -96,7 +96,7 @@ impl Joining {
         self.tid
     }
 
-    /// Takes samples, in their order.
+    /// Adds samples, in order.
     pub fn samples(&mut self, samples: &[Sample]) {
         self.samples.extend(samples);
         while self.samples.len() > self.most {
@@ -105,7 +105,7 @@ impl Joining {
         }
     }
 
-    /// Takes a record. Those of a thread that migrates come from several CPUs, each in its order.
+    /// Adds a record. Those of a migrating thread come from several CPUs, each in its order.
     pub fn record(&mut self, record: AccountRecord) {
         if self.records.len() == self.most {
             self.records.pop_front();
@@ -114,7 +114,7 @@ impl Joining {
         self.records.insert(earlier.map_or(0, |place| place + 1), record);
     }
 
-    /// Settles the samples that were seen until then; all of them without an instant.
+    /// Settles the samples seen until then; without an instant, all of them.
     pub fn settle(&mut self, until: Option<MonotonicNs>, overdue: &[Overdue]) {
         let ahead = self.ahead();
         let error = if self.clock == Clock::Monotonic { Nanos::ZERO } else { CLOCK_ERROR };
@@ -124,11 +124,11 @@ impl Joining {
             if until.is_some_and(|until| woke > until) {
                 return;
             }
-            // Those of warming up, and of samples that the ring dropped.
+            // Records of the warm-up, and of samples that the ring dropped.
             while self.records.front().is_some_and(|record| record.begin + error < due) {
                 self.records.pop_front();
             }
-            // An absolute timer is due when its sample is; a relative one somewhat later, when it
+            // An absolute timer is due when its sample is; a relative one slightly later, when it
             // was armed.
             let latest = if self.relative { woke } else { due + error };
             match self.records.front().filter(|record| record.begin <= latest) {
@@ -149,7 +149,7 @@ impl Joining {
                     self.account.account.record(&split);
                     self.records.pop_front();
                 }
-                // The record goes out with the next sample, which may be far off.
+                // The record is emitted with the next sample, which may be far off.
                 None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => {
                     return;
                 }
@@ -171,7 +171,7 @@ impl Joining {
         if self.clock == Clock::Monotonic {
             return Nanos::ZERO;
         }
-        // The closest of several readings, so that being preempted in between does not count.
+        // The closest of several readings, so that a preemption in between does not count.
         let readings = (0..5).map(|_| {
             let before = clock::monotonic();
             let there = clock::now(self.clock);

@@ -1,4 +1,4 @@
-//! The plan's words in the words of those who do it.
+//! Converts the plan's types to those of the executing crates.
 
 use crate::programs::find_program;
 use punctual_bundle::SeriesMeta;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How the kernel is asked for a policy.
+/// The scheduling request for the kernel.
 pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
     let deadline = match asked {
         plan::Scheduling::Deadline(d) => {
@@ -31,7 +31,7 @@ pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
     Scheduling { policy: asked.policy(), priority: asked.priority(), nice, deadline }
 }
 
-/// A measure as it is ordered; its first series is number `first` of the phase.
+/// The configuration of a measure; its first series is number `first` of the phase.
 pub fn order(
     measure: &MeasurePlan,
     first: usize,
@@ -101,8 +101,8 @@ pub fn shape(measure: &MeasurePlan) -> SeriesShape {
     SeriesShape { range, resolution, period: expected_period(measure) }
 }
 
-/// The period that samples are expected at; a relative sleep has none, what it misses is not there
-/// to be missed. Neither have the other kinds: a long sample is not one that came late.
+/// The period at which samples are expected; a relative sleep has none, as it cannot miss periods.
+/// Nor have the other kinds: a long sample does not mean a late one.
 fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
     match &measure.workload {
         Workload::Timer(timer) if timer.method != TimerMethod::NanosleepRelative => {
@@ -112,7 +112,7 @@ fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
     }
 }
 
-/// What a bundle says of a series before its first sample.
+/// The description of a series in a bundle before its first sample.
 pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThread) -> SeriesMeta {
     let mut details: BTreeMap<String, String> = BTreeMap::new();
     let cpus = prepared.cpus.clone();
@@ -147,13 +147,13 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
     }
 }
 
-/// By how much its series may differ from another run's, as their details have it.
+/// The allowed differences of its series from another run's, as in their details.
 pub fn equivalence(measure: &MeasurePlan) -> Option<(String, String)> {
     let margins: Vec<String> = measure.equivalence.iter().map(ToString::to_string).collect();
     (!margins.is_empty()).then(|| (EQUIVALENCE.to_owned(), margins.join(", ")))
 }
 
-/// What a bundle says of a measure before it has ended.
+/// The description of a measure in a bundle before its end.
 pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
     let parameters =
         measure.workload.facts().into_iter().map(|(key, value)| (key.to_owned(), value));
@@ -162,7 +162,7 @@ pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
         workload: measure.workload.kind().word().to_owned(),
         parameters: parameters.collect(),
         series: match &measure.workload {
-            // Its threads are not known yet.
+            // The program's threads are not known yet.
             Workload::Program(_) => Vec::new(),
             _ => series_names(measure).into_iter().map(|(_, name)| name).collect(),
         },
@@ -178,8 +178,7 @@ fn on_exit(what: plan::OnExit) -> OnExit {
     }
 }
 
-/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in, `seed`
-/// the experiment's.
+/// A load for the guard; `joins` is the cgroup file of its partition, `seed` the experiment's.
 pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpec {
     let asked = scheduling(load.scheduling);
     LoadSpec {
@@ -200,7 +199,7 @@ pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpe
     }
 }
 
-/// A program that is measured, as the guard of the loads starts it: it waits for SIGCONT.
+/// A measured program for the guard of the loads: it waits for SIGCONT.
 pub fn program(
     measure: &MeasurePlan,
     program: &ProgramPlan,
@@ -244,7 +243,7 @@ fn shares(shares: TimeShares) -> Shares {
     Shares { busy: shares.busy, steal: shares.steal, interrupts: shares.interrupts }
 }
 
-/// How busy the CPUs were between two readings; `None` where no tick passed.
+/// The load of the CPUs between two readings; `None` if no tick passed.
 pub fn cpu_load(earlier: &CpuTimes, now: &CpuTimes) -> Option<CpuLoad> {
     let (all, each) = now.since(earlier);
     all.map(|all| CpuLoad {

@@ -1,4 +1,4 @@
-//! One measure of a phase: its threads together, from prepared to ended. Its series are in
+//! One measure of a phase: its threads together, from preparation to end. Its series are in
 //! [`super::series`].
 
 use super::partition;
@@ -11,9 +11,9 @@ use punctual_sys::attributes::Scheduling;
 use punctual_sys::usage::Usage;
 use std::io;
 
-/// A measure that is prepared, runs, or has ended.
+/// A measure: prepared, running, or ended.
 pub struct MeasureRun {
-    /// The places of its series among those of the phase.
+    /// The indexes of its series in the phase.
     pub series: std::ops::Range<usize>,
     pub threads: Vec<usize>,
     state: State,
@@ -25,20 +25,20 @@ enum State {
     Ended,
 }
 
-/// What a thread reads of itself directly after its last sample.
+/// A thread's own settings, read directly after its last sample.
 pub type AfterEnd = io::Result<(Scheduling, CpuSet)>;
 
-/// What the kernel counted for each thread, and why threads ended early.
+/// The kernel's counters of each thread, and why threads ended early.
 pub struct MeasureEnd {
-    /// One for each thread; empty where nothing was started.
+    /// The usage of each thread; empty if nothing was started.
     pub usages: Vec<Usage>,
-    /// What was counted of each thread.
+    /// The counters of each thread.
     pub counted: Vec<Vec<Result<Total, String>>>,
-    /// What each thread read directly after its last sample.
+    /// The settings of each thread, read directly after its last sample.
     pub after: Vec<AfterEnd>,
-    /// Why it did not reach its end.
+    /// Why threads did not reach their ends.
     pub errors: Vec<io::Error>,
-    /// What its reader must know.
+    /// The findings about it.
     pub findings: Vec<Finding>,
 }
 
@@ -57,18 +57,18 @@ impl CpuPlacement for PartitionPlacement<'_> {
     }
 }
 
-/// Asks for what a measure needs; it is there, and held, as long as what comes back.
+/// Acquires the resources of a measure; they are held as long as the result lives.
 pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
     workload::prepare_workload(order).map_err(|why| format!("{}: {why}", order.name))
 }
 
 impl MeasureRun {
-    /// One without threads of its own: a program's are its own, and entries have none.
+    /// A measure without threads of its own: a program has its own, and entries have none.
     pub fn without_threads(place: usize) -> MeasureRun {
         MeasureRun { series: place..place, threads: Vec::new(), state: State::Ended }
     }
 
-    /// Prepares what the order asks for. Its series stand at `series` in the phase.
+    /// Prepares the measure. Its series are at `series` in the phase.
     pub fn prepare(
         order: &MeasureConfig,
         placement: &PartitionPlacement,
@@ -80,7 +80,7 @@ impl MeasureRun {
         Ok((MeasureRun { series, threads, state: State::Waiting(None) }, waiting))
     }
 
-    /// Keeps what was prepared until the start.
+    /// Keeps the prepared threads until the start.
     pub fn keep(&mut self, waiting: Waiting) {
         self.state = State::Waiting(Some(waiting));
     }
@@ -102,7 +102,7 @@ impl MeasureRun {
         }
     }
 
-    /// Whether its thread of this number has ended.
+    /// Whether the measure's thread of this number has ended.
     pub fn thread_has_ended(&self, thread: usize) -> bool {
         match &self.state {
             State::Running(running) => running.has_ended(thread),
@@ -110,20 +110,20 @@ impl MeasureRun {
         }
     }
 
-    /// Whether it was started and its thread of this number is at its end.
+    /// Whether the measure was started and its thread of this number is at its end.
     pub fn thread_reached_end(&self, thread: usize) -> bool {
         matches!(&self.state, State::Running(running) if running.has_ended(thread))
     }
 
-    /// Wakes its threads from a long sleep, to see that they shall stop.
+    /// Wakes its threads from a long sleep, so that they see the stop.
     pub fn wake(&self) {
         if let State::Running(running) = &self.state {
             running.wake();
         }
     }
 
-    /// Waits for its threads, which must have been stopped or be at their end. What it has to say
-    /// goes into `meta`.
+    /// Waits for its threads, which must have been stopped or be at their end. Its details go into
+    /// `meta`.
     pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
         let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
             return MeasureEnd {

@@ -1,4 +1,4 @@
-//! The figures of a run as OpenMetrics text, in a file while it goes on.
+//! The figures of a run as OpenMetrics text, in a file during the run.
 
 mod program;
 
@@ -17,11 +17,11 @@ use std::rc::Rc;
 /// The file, and the name of the experiment.
 pub struct RunMetrics(pub MetricsFile, pub String);
 
-/// The end of a run writes into the file too: the verdict.
+/// Shared, as the end of a run writes the verdict into the file too.
 pub type SharedMetrics = Rc<RefCell<RunMetrics>>;
 
 impl RunMetrics {
-    /// Writes the last figures with the verdict on them.
+    /// Writes the last figures with the verdict.
     pub fn conclude(&mut self, phases: &[PhaseRun], verdict: &Verdict) -> Result<(), Failure> {
         self.0.conclude(&text(&self.1, phases, Some(verdict)))
     }
@@ -44,10 +44,10 @@ impl Companion for SharedMetrics {
     }
 }
 
-/// Name, help, and the number of a series.
+/// Name, help, and the value for a series.
 type Counter = (&'static str, &'static str, fn(&SeriesData) -> u64);
 
-/// All figures of these phases so far: of a program that is attached to, those of its threads.
+/// All figures of these phases so far: for an attached program, those of its threads.
 fn text(experiment: &str, phases: &[PhaseRun], verdict: Option<&Verdict>) -> String {
     let mut programs = phases.iter().flat_map(|phase| &phase.programs);
     match programs.find(|program| program.is_attached) {

@@ -1,5 +1,5 @@
-//! The samples of a run that punctual itself delayed: of programs their cycles show it, of other
-//! series the events around the worst ones.
+//! The samples of a run that punctual itself delayed: known from the cycles of programs, and for
+//! other series from the events around the worst samples.
 
 use super::phase_run::PhaseRun;
 use crate::explained::{self, Wanted};
@@ -7,8 +7,8 @@ use punctual_bundle::Bundle;
 use punctual_bundle::observed::{ObservedSample, ObservedSamples, ObservedSeries};
 use std::collections::BTreeMap;
 
-/// Of all series that have some. Events are looked at where something is required: that is what
-/// they may decide.
+/// The delayed samples of all series that have some. Events are examined only with a requirement,
+/// which they may decide.
 pub fn of(phases: &[PhaseRun], bundle: Option<&Bundle>) -> Vec<ObservedSeries> {
     let mut all: BTreeMap<(String, String), ObservedSamples> = BTreeMap::new();
     let mut requires = false;

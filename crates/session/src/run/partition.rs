@@ -1,6 +1,6 @@
-//! The partition that an experiment asks for: made before anything else, undone after the last
-//! phase. Or the one that stands already (`punctual isolate create`), where the experiment measures
-//! on its CPUs: it is entered, and left as it is.
+//! The partition of an experiment: created before anything else, undone after the last phase. Or an
+//! existing one (`punctual isolate create`), if the experiment measures on its CPUs: it is entered,
+//! and left as it is.
 
 use crate::exit::Failure;
 use crate::messages::Listener;
@@ -13,17 +13,17 @@ use punctual_plan::{PartitionPlan, Plan};
 use punctual_sys::attributes;
 use std::path::{Path, PathBuf};
 
-/// A partition. One that was made here stands as long as this lives; after kill -9 the next command
+/// A partition. One created here exists as long as this lives; after kill -9 the next command
 /// reports it, and `punctual isolate undo` undoes it.
 pub struct Held {
     note: PartitionNote,
-    /// Whether it is to be undone.
+    /// Whether to undo the partition.
     standing: bool,
     messages: Listener,
 }
 
 impl Held {
-    /// Makes the partition; the findings tell what it lacks.
+    /// Creates the partition; the findings list its defects.
     pub fn make(plan: &PartitionPlan, messages: Listener) -> Result<(Held, Vec<Finding>), Failure> {
         let request = Request {
             rt_name: plan.name.clone(),
@@ -56,10 +56,10 @@ impl Held {
         Ok((held, findings))
     }
 
-    /// The partition that stands already, if something of the plan runs on CPUs of it that this
-    /// process is kept off.
+    /// The existing partition, if something of the plan runs on its CPUs and this process is
+    /// excluded from them.
     pub fn join(plan: &Plan, messages: Listener) -> Result<Option<Held>, Failure> {
-        // A user who may not read the journal did not make it, and could not enter.
+        // A user who cannot read the journal did not create it, and could not enter.
         let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else {
             return Ok(None);
         };
@@ -80,7 +80,7 @@ impl Held {
     }
 
     /// Version 1 has moved this process there with all others. Version 2 leaves each in the cgroup
-    /// of its service, from where a thread cannot go into another cgroup alone.
+    /// of its service, from where a single thread cannot move into another cgroup.
     fn enter_housekeeping(&self) -> Result<(), String> {
         match self.note.hierarchy.version {
             CgroupVersion::V1 => Ok(()),
@@ -92,13 +92,12 @@ impl Held {
         &self.note.cpus
     }
 
-    /// Whether who is allowed on these CPUs belongs into it: the plan lets nobody be on both sides.
+    /// Whether tasks with this affinity belong into it: the plan allows no mix of both sides.
     pub fn has(&self, cpus: &CpuSet) -> bool {
         cpus.is_subset(&self.note.cpus)
     }
 
-    /// The file that takes a load in which is to run on these CPUs; `None` where they are not the
-    /// partition's.
+    /// The cgroup file for a load on these CPUs; `None` if they are not the partition's.
     pub fn entrance(&self, cpus: &CpuSet) -> Option<PathBuf> {
         let hierarchy = &self.note.hierarchy;
         let path =
@@ -106,8 +105,8 @@ impl Held {
         self.has(cpus).then(path)
     }
 
-    /// Does something from within the partition: threads that are started meanwhile are born in it,
-    /// this one comes back.
+    /// Runs a function in the partition: threads started meanwhile are created in it, this one
+    /// returns.
     pub fn run_in<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
         go(&self.note.rt, attributes::tid(), Membership::Thread)?;
         let done = what();
@@ -115,7 +114,7 @@ impl Held {
         Ok(done)
     }
 
-    /// What of it is not in force now.
+    /// The settings of it that are not in force now.
     pub fn missing(&self) -> Result<Vec<String>, String> {
         let status = isolate::status(&Root::system(), &Directory::system())
             .map_err(|why| why.to_string())?;
@@ -130,7 +129,7 @@ impl Held {
         Ok(kind.into_iter().chain(changed).collect())
     }
 
-    /// Takes it back and says what could not be.
+    /// Undoes the partition; the finding lists failures.
     pub fn undo(mut self) -> Option<Finding> {
         self.take_back()
     }

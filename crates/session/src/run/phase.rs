@@ -1,4 +1,4 @@
-//! One phase: threads prepared, loads started, measured to the end, loads ended.
+//! One phase: prepares threads, starts loads, measures, ends loads.
 
 mod entries;
 mod measuring;
@@ -42,14 +42,14 @@ use punctual_sys::{attributes, clock};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often rings are drained: well within what they hold, and the time that an interrupt by the
-/// user may take to be seen.
+/// Time between two drains of the rings, far below their capacity; also the maximum delay of an
+/// interrupt by the user.
 const TICK: Nanos = Nanos::from_millis(100);
-/// From the last preparation to the first expiry.
+/// Time from the last preparation to the first expiry.
 const LEAD: Nanos = Nanos::from_millis(30);
-/// A load that cannot be started says so within this time.
+/// The time within which a load that cannot be started reports it.
 const LOAD_START: Nanos = Nanos::from_secs(5);
-/// A measuring thread that does not see its stop within this time is stuck; the run then fails
+/// The time after which a measuring thread that does not see its stop is stuck; the run then fails
 /// instead of hanging.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
 
@@ -65,8 +65,8 @@ impl From<String> for PhaseError {
     }
 }
 
-/// Runs the phases in order until one ends the run. The error says what the first of them lacks:
-/// nothing was started then.
+/// Runs the phases in order until one ends the run. The error names the missing resource of the
+/// first one: nothing was started then.
 pub fn run_all(
     run: &mut Run,
     watcher: &mut dyn Watcher,
@@ -115,36 +115,36 @@ fn begin(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
     }
 }
 
-/// What the phase's loop keeps between its ticks.
+/// The state of the phase's loop between its ticks.
 struct Controller<'r, 'p, 'w> {
     run: &'r mut Run<'p>,
     index: usize,
     phase: &'p PhasePlan,
     watcher: &'w mut dyn Watcher,
     stop: Arc<Stop>,
-    /// What shows that it is measured as asked.
+    /// The evidence that it is measured as requested.
     evidence: Collecting,
     tallies: Vec<LoadCounts>,
     files: Root,
-    /// Where this thread runs.
+    /// The affinity of this thread.
     cpus: CpuSet,
-    /// At the start of the phase, and at the last refresh.
+    /// The CPU times at the start of the phase, and at the last refresh.
     times: Option<(CpuTimes, CpuTimes)>,
     cpu_load: Option<CpuLoad>,
-    /// Empties rings while this thread cannot.
+    /// Drains rings while this thread cannot.
     reliever: Option<Reliever>,
-    /// The wall clock, where it matters and was not stepped yet.
+    /// The wall clock, if it matters and was not stepped yet.
     wall: Option<WallClock>,
-    /// Whether this thread runs when it is to.
+    /// Whether this thread runs on time.
     punctuality: Punctuality,
-    /// The number of the next series that is found in a program.
+    /// The index of the next series found in a program.
     next_series: usize,
-    /// Threads of programs have begun that the bundle does not name yet, and when it shall.
+    /// Set if threads of programs have begun that the bundle does not name yet.
     has_begun: bool,
     next_measures: MonotonicNs,
 }
 
-/// An end of the run, or `None` while it goes on; an error fails it.
+/// The outcome that ends the run, or `None` to continue; an error fails it.
 type Step = Result<Option<Outcome>, PhaseError>;
 
 impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
@@ -198,7 +198,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
         let programs = self.program_measures().fold(CpuSet::new(), |all, of| all.union(&of.cpus));
         self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series, &programs);
-        // Last of all: what runs from here on is what stays resident.
+        // Last: the code that runs from here on is what stays resident.
         self.hold_resources();
         let mut rings = Vec::new();
         for measure in &mut current.measures {
@@ -230,7 +230,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.run.writer.write_phase(self.index, &current.meta).map_err(|why| why.to_string())
     }
 
-    /// The threads of each measure, and a pair of files for each series.
+    /// Prepares the threads of each measure, and a pair of files for each series.
     fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
         let plan = self.run.plan;
         for measure in &self.phase.measures {
@@ -269,8 +269,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Ok(())
     }
 
-    /// The next series of the phase, of this measure: from here on the bundle shows it, with
-    /// nothing in it.
+    /// Adds the next series of the phase, of this measure: from here on it is in the bundle,
+    /// without samples.
     fn add_series(
         &mut self,
         current: &mut PhaseRun,
@@ -301,13 +301,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Ok(())
     }
 
-    /// How many series the phase will have, as far as the plan shows it: a bound on each of them.
+    /// The number of series of the phase, as far as the plan shows it: a bound on each of them.
     fn series_planned(&self) -> usize {
         let orders = self.phase.measures.iter();
         orders.map(|of| mapping::order(of, 0, self.run.plan, &self.stop).series.len()).sum()
     }
 
-    /// Memory and idle states, for as long as the run lasts.
+    /// Locks memory and idle states until the end of the run.
     fn hold_resources(&mut self) {
         let (plan, last) = (self.run.plan, self.run.preparation.take());
         let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency.0, last);
@@ -319,8 +319,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.run.preparation = Some(preparation);
     }
 
-    /// Starts the loads; those without a delay are running, or were refused, when this returns. An
-    /// outcome when one of them has ended the run already.
+    /// Starts the loads; those without a delay are running, or were refused, when this returns.
+    /// Returns an outcome if one of them has ended the run already.
     fn start_loads(&mut self, current: &mut PhaseRun) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
@@ -342,12 +342,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     fn waits_for_loads(&self) -> bool {
         let mut both = self.phase.loads.iter().zip(&self.tallies);
-        // With a seed none starts at once; those that it alone delays are waited for too.
+        // With a seed every start is delayed; loads delayed by it alone are waited for too.
         let soon = self.run.plan.seed.map_or(Nanos::ZERO, |_| MAX_SEED_DELAY);
         both.any(|(load, tally)| load.start_delay <= soon && tally.starts == 0)
     }
 
-    /// What the loads and programs did; an outcome when one of them ends the run.
+    /// Handles events of loads and programs; returns an outcome if one of them ends the run.
     fn load_events(&mut self, programs: &mut [ProgramRun]) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         let events = guard.events().map_err(|why| why.to_string())?;
@@ -407,14 +407,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         }
     }
 
-    /// A sample ended the run: with the limit that it exceeds.
+    /// The outcome of a sample that ended the run, with the exceeded limit.
     fn stopped_above(&self, series: String, latency: Nanos, seq: Option<u64>) -> Outcome {
         let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
         let limit = limits.filter(|limit| *limit < latency).max().map(Nanos::ns);
         Outcome::StoppedAbove { series, latency: latency.ns(), limit, seq }
     }
 
-    /// The samples of threads on the CPUs of this one: its own system calls shall not delay them.
+    /// Reads the samples of threads on the CPUs of this one: its own system calls must not delay
+    /// them.
     fn heed_samples(&self, current: &PhaseRun) {
         let own = &self.cpus;
         let near = current.series.iter().map(|series| &series.kept).filter(|kept| {
@@ -430,8 +431,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.run.companions.iter_mut().for_each(step);
     }
 
-    /// Looks at the samples that threads have not taken although they are due; one that is above
-    /// its limit, and of which series.
+    /// Checks for samples that threads have not taken although due; returns one above its limit,
+    /// with its series.
     fn look_at_threads(&self, current: &mut PhaseRun) -> Option<(String, Nanos)> {
         let mut above = None;
         for (measure, planned) in current.measures.iter().zip(&self.phase.measures) {
@@ -447,7 +448,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         above
     }
 
-    /// The sample above its limit by which a thread ended the run.
+    /// The outcome of the sample above its limit by which a thread ended the run.
     fn tripped(&self, current: &PhaseRun) -> Option<Outcome> {
         let number = self.stop.tripped_by()?;
         let series = &current.series.get(number as usize)?.kept;
@@ -489,7 +490,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         });
     }
 
-    /// Ends every thread that still runs, waking those that sleep, and takes in what they measured.
+    /// Ends every running thread, waking sleeping ones, and takes their samples.
     fn stop_threads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
         self.stop.ask();
         let until = clock::monotonic() + STOP_TIMEOUT;
@@ -550,7 +551,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.take_events(last, &mut current.programs)
     }
 
-    /// The last word on the phase: its load, its loads, and what its files met.
+    /// Finishes the phase: its CPU load, its loads, and events during writes.
     fn close(&mut self, current: &mut PhaseRun) {
         let now = CpuTimes::read(&self.files);
         current.meta.cpu_load = match (&self.times, now) {

@@ -1,4 +1,4 @@
-//! A phase as it is measured: its measures, its series, its loads.
+//! A phase in progress: its measures, its series, its loads.
 
 use super::entries::EntriesRun;
 use super::measure::MeasureRun;
@@ -10,18 +10,18 @@ use punctual_bundle::PhaseMeta;
 
 /// A phase that is running or has ended.
 pub struct PhaseRun {
-    /// Its name, times and loads.
+    /// The phase's name, times and loads.
     pub meta: PhaseMeta,
     pub measures: Vec<MeasureRun>,
     pub series: Vec<SeriesRun>,
-    /// The programs among the measures, which have their series.
+    /// The programs among the measures, with their series.
     pub programs: Vec<ProgramRun>,
-    /// The CPUs among the measures, whose series stand among those of threads.
+    /// The CPUs among the measures; their series are among those of threads.
     pub entries: Vec<EntriesRun>,
 }
 
 impl PhaseRun {
-    /// The view that the analysis takes.
+    /// The phase's view for the analysis.
     pub fn view(&self) -> PhaseView<'_> {
         let programs = self.programs.iter().flat_map(|program| program.cycles.views());
         let series = self.series.iter().map(|one| one.kept.view()).chain(programs).collect();
@@ -40,12 +40,12 @@ impl PhaseRun {
 #[derive(Clone, Debug, Default)]
 pub struct LoadCounts {
     pub name: String,
-    /// How often it was started.
+    /// The number of its starts.
     pub starts: u64,
     pub failures: u64,
 }
 
-/// The views of the phases that the analysis takes.
+/// The phases' views for the analysis.
 pub fn views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
     phases.iter().map(PhaseRun::view).collect()
 }

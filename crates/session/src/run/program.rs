@@ -1,11 +1,11 @@
-//! A program that a phase measures: its cycles, and the program itself where punctual starts it.
+//! A program that a phase measures: its cycles, and the process itself if punctual starts it.
 //!
-//! The guard of the loads starts it as it starts a load, so that it ends with punctual, whatever
-//! happens. It is stopped until everything else of the phase is ready.
+//! The guard of the loads starts it like a load, so that it ends with punctual in any case. It is
+//! stopped until the rest of the phase is ready.
 //!
-//! One that is attached to ([`AttachedTo`]) is not judged by whether it lasts as long as
-//! planned: its duration bounds it, and a command is started with our terminal and ends with its
-//! own exit code.
+//! An attached program ([`AttachedTo`]) is not judged by whether it lasts as long as planned: its
+//! duration is an upper bound, and a command is started with our terminal and ends with its own
+//! exit code.
 
 use super::mapping;
 use super::partition;
@@ -29,29 +29,28 @@ use punctual_sys::{children, clock};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A program that was started is stopped before its first instruction within this time.
+/// The maximum time for a started program to stop before its first instruction.
 const START_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// How long a program that was asked to end may take before it is killed.
+/// The time between the request to end and the kill.
 const END_TIMEOUT: Nanos = Nanos::from_secs(2);
-/// How often a process is looked at that was started, or is to end.
+/// Time between two polls of a process that was started, or is to end.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What is attached to.
+/// The target of an attachment.
 pub struct AttachedTo {
-    /// A program, which is there already, or started by its command with the terminal of this
-    /// process; it ends by itself, or is ended with the measurement if it was started. `None`: the
-    /// CPUs of the plan.
+    /// A program, running already or started by its command with the terminal of this process; it
+    /// ends by itself, or with the measurement if it was started. `None`: the CPUs of the plan.
     pub program: Option<Target>,
-    /// By what it is watched.
+    /// How the program or the CPUs are watched.
     pub backend: Backend,
 }
 
-/// What a program is measured in.
+/// The surroundings of a program's measurement.
 pub struct ProgramContext<'a> {
     pub phase: &'a str,
     pub seed: u64,
     pub partition: Option<&'a partition::Held>,
-    /// What is attached to, instead of what the plan names.
+    /// The attached program, instead of the plan's.
     pub attached: Option<&'a Target>,
     pub backend: Backend,
 }
@@ -59,13 +58,13 @@ pub struct ProgramContext<'a> {
 /// A program of a phase.
 pub struct ProgramRun {
     pub name: String,
-    /// Its threads, and their series.
+    /// The program's threads, and their series.
     pub cycles: Cycles,
-    /// It is attached to.
+    /// Whether the program is attached to.
     pub is_attached: bool,
-    /// Why no cycles were found, once it has ended.
+    /// Why no cycles were found, once the program has ended.
     pub nothing_found: Option<String>,
-    /// How a command ended that is attached to.
+    /// How an attached command ended.
     pub command: Option<CommandEnd>,
     source: Source,
     length: Option<Nanos>,
@@ -73,11 +72,11 @@ pub struct ProgramRun {
     ended: Option<End>,
     reached_end: bool,
     finished_at: Option<MonotonicNs>,
-    /// Tasks that the kernel had killed for lack of memory when it began.
+    /// Tasks killed by the OOM killer before it began.
     oom_kills: Option<u64>,
 }
 
-/// Where its processes come from.
+/// The source of its processes.
 enum Source {
     /// The guard starts it under this number.
     Command {
@@ -88,7 +87,7 @@ enum Source {
     Target(Target, Option<Started>),
 }
 
-/// How it ended by itself.
+/// How a program ended by itself.
 struct End {
     how: String,
     status: Option<HowEnded>,
@@ -97,8 +96,8 @@ struct End {
 }
 
 impl ProgramRun {
-    /// Puts what watches it into the kernel; nothing of it is started or watched yet. `number`:
-    /// that of its events, after those of the loads.
+    /// Loads its BPF programs; nothing of it is started or watched yet. `number`: its number in
+    /// events, after those of the loads.
     pub fn prepare(
         measure: &MeasurePlan,
         program: &ProgramPlan,
@@ -155,7 +154,7 @@ impl ProgramRun {
         })
     }
 
-    /// The guard starts it, stopped.
+    /// Has the guard start it, stopped.
     pub fn start(&mut self, guard: Option<&mut Guarded>) -> Result<(), String> {
         let Source::Command { number, spec, .. } = &self.source else { return Ok(()) };
         match guard {
@@ -183,12 +182,12 @@ impl ProgramRun {
         Ok(())
     }
 
-    /// Whether the guard has yet to report that it was started.
+    /// Whether the guard has yet to report that the program was started.
     pub fn is_awaited(&self) -> bool {
         matches!(self.source, Source::Command { pid: None, .. }) && self.ended.is_none()
     }
 
-    /// Watches it from now on; what was started executes nothing of its own before
+    /// Watches the program from now on; a started one executes nothing of its own before
     /// [`ProgramRun::release`].
     pub fn watch(&mut self) -> Result<(), String> {
         let text = |why: String| named(&self.name, self.is_attached, &why);
@@ -222,7 +221,7 @@ impl ProgramRun {
         self.began = Some(clock::monotonic());
     }
 
-    /// Takes what its threads did.
+    /// Takes the records of its threads.
     pub fn drain(&mut self, place: &mut SeriesPlace<'_>) -> Drained {
         if let Source::Target(_, Some(started)) = &mut self.source
             && self.ended.is_none()
@@ -238,8 +237,8 @@ impl ProgramRun {
         drained
     }
 
-    /// Its end, where it failed, or where it was to be measured for longer. What is attached to
-    /// may end with success at any time.
+    /// The program's end, if it failed or was too early. An attached program may end with success
+    /// at any time.
     pub fn failed_end(&self) -> Option<ProgramEnd> {
         let (end, began) = (self.ended.as_ref()?, self.began?);
         let (how, program) = (end.status?, self.name.clone());
@@ -251,13 +250,13 @@ impl ProgramRun {
         (!how.is_success() || end.is_early() && !self.is_attached).then_some(end)
     }
 
-    /// Whether its time is over, or it has ended.
+    /// Whether the program's time is over, or it has ended.
     pub fn is_finished(&self) -> bool {
         let over = |length: Nanos| self.began.is_some_and(|at| clock::monotonic() - at >= length);
         self.ended.is_some() || self.length.is_some_and(over)
     }
 
-    /// Measures no more: what follows is the end of the program, and not its work.
+    /// Stops measuring: the end of the program is not its work.
     pub fn finish(&mut self, place: &mut SeriesPlace<'_>) -> Vec<Finding> {
         let Some(began) = self.began else { return Vec::new() };
         let now = clock::monotonic();
@@ -269,7 +268,7 @@ impl ProgramRun {
         self.finished_at = Some(now);
         self.drain(place);
         let mut findings = self.cycles.finish();
-        // How long one ran that was there before is not known.
+        // The run time of a program that ran before is not known.
         let until = self.ended.as_ref().map_or(now, |end| end.at);
         self.nothing_found = self.cycles.nothing_found(self.is_started().then(|| until - began));
         if self.is_attached {
@@ -312,7 +311,7 @@ impl ProgramRun {
         matches!(self.source, Source::Command { .. } | Source::Target(Target::Command { .. }, _))
     }
 
-    /// Asks it to end (SIGTERM to its process group); a command that is attached to has ended when
+    /// Asks the program to end (SIGTERM to its process group); an attached command has ended when
     /// this returns.
     pub fn terminate(&mut self) {
         match &mut self.source {
@@ -327,13 +326,13 @@ impl ProgramRun {
         }
     }
 
-    /// Until when it is waited for after that; `None` where it has ended, or is not ours to end.
+    /// The deadline of the wait after that; `None` if it has ended, or is not ours to end.
     pub fn end_deadline(&self) -> Option<MonotonicNs> {
         let runs = matches!(self.source, Source::Command { pid: Some(_), .. });
         self.finished_at.filter(|_| runs).map(|at| at + END_TIMEOUT)
     }
 
-    /// Whether it did what was asked of it.
+    /// Whether the program did what was requested.
     pub fn evidence(&self) -> ProgramEvidence {
         ProgramEvidence {
             name: self.name.clone(),
@@ -350,7 +349,7 @@ impl ProgramRun {
         }
     }
 
-    /// Its threads as measures of the bundle.
+    /// The program's threads as measures of the bundle.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
         let cost = self.cycles.cost().filter(|_| !self.is_attached);
         self.cycles.measures().map(move |mut measure| {
@@ -361,13 +360,13 @@ impl ProgramRun {
     }
 }
 
-/// Tasks that the kernel has killed for lack of memory.
+/// Tasks killed by the OOM killer.
 fn oom_kills() -> Option<u64> {
     let text = Root::system().read("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
-/// What went wrong with a program: of one that is attached to there is no other.
+/// An error of a program; an attached one needs no name, as there is only one.
 fn named(name: &str, is_attached: bool, why: &str) -> String {
     if is_attached { why.to_owned() } else { format!("{name}: {why}") }
 }

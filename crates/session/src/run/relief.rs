@@ -1,9 +1,9 @@
-//! Samples are taken out of their rings while the controller thread cannot: it waits for a disk, or
-//! for a CPU among many that want one.
+//! Drains the samples' rings while the controller thread cannot: it waits for a disk, or for a CPU
+//! among many tasks.
 //!
-//! The controller thread writes files, and a write waits for as long as the file system likes: for
-//! its journal, for dirty pages of others. A ring holds two seconds. This thread writes nothing and
-//! waits for nobody, so a ring that fills is emptied, whatever the disk does.
+//! The controller thread writes files, and a write can wait indefinitely: for the journal of the
+//! file system, for dirty pages of others. A ring holds two seconds. This thread writes nothing and
+//! waits for no other, so a full ring is drained, independent of the disk.
 
 use crate::recording::settle_thread;
 use punctual_core::CpuSet;
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often rings are polled: they hold two seconds, and the rest of that is what this thread may
-/// be kept off the CPUs. While the controller thread empties them ten times a second there is
-/// nothing to do; who wakes more often disturbs (docs/reference/explain.md, what is kept).
+/// Time between two polls of the rings: they hold two seconds, and the rest is how long this thread
+/// may wait for a CPU. While the controller thread drains them ten times a second there is nothing
+/// to do; waking more often disturbs (docs/reference/explain.md, what is kept).
 const INTERVAL: Duration = Duration::from_millis(400);
-/// It calls next to nothing.
+/// The thread's calls are shallow.
 const STACK: usize = 64 << 10;
 
 /// The thread; it ends when this is dropped.
@@ -27,8 +27,8 @@ pub struct Reliever {
 }
 
 impl Reliever {
-    /// Relieves these rings from now on, on these CPUs. If no thread can be started, the rings hold
-    /// what they hold.
+    /// Drains these rings from now on, on these CPUs. If no thread can be started, the rings keep
+    /// their contents.
     pub fn start(rings: Vec<BackupDrain>, cpus: &CpuSet) -> Reliever {
         let stop = Arc::<AtomicBool>::default();
         let (its_stop, cpus) = (Arc::clone(&stop), cpus.clone());

@@ -1,4 +1,4 @@
-//! One series of a phase: where its samples come from, and what becomes of them.
+//! One series of a phase: the source of its samples, and their storage.
 
 use super::joining::Joining;
 use super::mapping;
@@ -22,7 +22,7 @@ use std::io;
 pub struct SeriesRun {
     pub kept: KeptSeries,
     collector: Option<Collector>,
-    /// What its samples are divided with.
+    /// The state that its samples are broken down with.
     pub account: Fact<Joining>,
 }
 
@@ -35,13 +35,13 @@ impl SeriesRun {
         }
     }
 
-    /// Its samples come from here from now on.
+    /// Takes its samples from here from now on.
     pub fn begin(&mut self, source: SampleSource, keep_samples: bool) {
         self.collector =
             Some(Collector::new(source, keep_samples || self.account.known().is_some()));
     }
 
-    /// What its samples are divided with, where they are.
+    /// The state that its samples are broken down with, if they are.
     pub fn joining(&mut self) -> Option<&mut Joining> {
         match &mut self.account {
             Fact::Known(joining) => Some(joining),
@@ -49,7 +49,7 @@ impl SeriesRun {
         }
     }
 
-    /// As the flight recorder watches it, in this phase; before its first sample. `None` if the
+    /// The series for the flight recorder, in this phase; before its first sample. `None` if the
     /// thread is unknown.
     pub fn watched(&self, phase: &str, source: &SampleSource) -> Option<Watched> {
         let meta = &self.kept.meta;
@@ -69,7 +69,7 @@ impl SeriesRun {
         })
     }
 
-    /// The worst of what was only counted is wanted too.
+    /// Also keeps the worst of samples that are only counted.
     pub fn keep_worst(&mut self) {
         self.collector.iter_mut().for_each(Collector::keep_worst);
     }
@@ -78,20 +78,19 @@ impl SeriesRun {
         self.collector.as_mut().map(Collector::take_worst).unwrap_or_default()
     }
 
-    /// Takes in what its thread has measured meanwhile.
+    /// Adds the samples of its thread since the last call.
     pub fn drain(&mut self) {
         let Some(collector) = &mut self.collector else { return };
         let fresh = collector.drain(&mut self.kept.state.data);
         if fresh.is_some() {
-            // It has come.
+            // The unfinished sample has arrived.
             self.kept.state.data.unfinished = None;
         }
         fresh.into_iter().for_each(|recent| self.kept.came_in(recent));
         self.keep();
     }
 
-    /// Looks at the sample that has not come: `None` if its thread has ended, or it takes none at
-    /// equal distances.
+    /// Checks for an overdue sample: `None` if its thread has ended, or is not periodic.
     pub fn look(&mut self, has_ended: bool) -> Option<Nanos> {
         let timer = self.kept.meta.workload == WorkloadKind::Timer.word() && !has_ended;
         let now = clock::now(self.kept.meta.clock);
@@ -118,12 +117,12 @@ impl SeriesRun {
         kept.append_windows(collector.take_windows());
     }
 
-    /// Saves the statistics as they are now.
+    /// Saves the current statistics.
     pub fn checkpoint(&mut self) {
         self.kept.checkpoint();
     }
 
-    /// Saves where the time went, as far as that is known now.
+    /// Saves the breakdown, as far as known now.
     pub fn save_account(&mut self) {
         self.kept.account = match &self.account {
             Fact::Known(joining) => Fact::Known(joining.account.clone()),
@@ -133,7 +132,7 @@ impl SeriesRun {
         self.kept.save_account();
     }
 
-    /// Its thread has ended: takes in the rest, and what the kernel counted for it.
+    /// Ends the series after its thread: adds the rest, and the kernel's counters for the thread.
     pub fn finish(&mut self, usage: Option<Usage>) {
         self.drain();
         if let Some(collector) = &mut self.collector {
@@ -154,15 +153,15 @@ impl SeriesRun {
     }
 }
 
-/// Whether other tasks than its thread take its samples: the process that allocates, members of a
-/// ring, the thread that writes.
+/// Whether other tasks than its thread take its samples: the allocating process, members of a ring,
+/// the writing thread.
 fn is_of_others(meta: &SeriesMeta) -> bool {
     let others =
         [WorkloadKind::Heap, WorkloadKind::Switch, WorkloadKind::Storage, WorkloadKind::Netio];
     others.iter().any(|kind| meta.workload == kind.word())
 }
 
-/// What the reader of the figures must know of how the thread could be prepared.
+/// The findings about how the thread could be prepared.
 pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(why) = &prepared.refused {

@@ -1,4 +1,4 @@
-//! What a run holds from its first step to its last.
+//! State of a run from its first step to its last.
 
 use super::companion::Companion;
 use super::metrics::SharedMetrics;
@@ -18,21 +18,21 @@ pub struct Run<'a> {
     pub plan: &'a Plan,
     pub writer: BundleWriter,
     pub findings: Vec<Finding>,
-    /// What could not be written.
+    /// The errors that prevented writes.
     pub unwritten: Vec<String>,
-    /// What is attached to, instead of what the plan names.
+    /// The attached program or CPUs, instead of the plan's.
     pub attached: Option<AttachedTo>,
-    /// The loads' guard, where the plan has loads.
+    /// The guard of the loads, if the plan has loads.
     pub guard: Option<Guarded>,
-    /// The partition, where the plan asks for one.
+    /// The partition, if the plan asks for one.
     pub partition: Option<partition::Held>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
-    /// What goes on beside measuring.
+    /// Everything that runs beside measuring.
     pub companions: Vec<Box<dyn Companion>>,
-    /// Where the figures are written to, and at the end the verdict.
+    /// The file for the figures, and at the end the verdict.
     pub metrics: Option<SharedMetrics>,
-    /// What the user asked for by signals.
+    /// Signals of the user.
     pub interrupts: Interrupts,
 }
 
@@ -42,8 +42,8 @@ impl Run<'_> {
         self.attached.as_ref()?.program.as_ref()
     }
 
-    /// Keeps the controller thread off the measured CPUs if there are others; a plan without CPUs
-    /// for it leaves it where it is.
+    /// Keeps the controller thread off the measured CPUs if there are others; without controller
+    /// CPUs in the plan, its affinity is unchanged.
     pub fn bind_controller(&mut self) {
         if self.plan.controller_cpus.is_empty() {
             return;

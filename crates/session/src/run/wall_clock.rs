@@ -1,16 +1,14 @@
-//! Whether somebody sets the wall clock while latencies are measured on it: they would be blamed on
-//! the scheduler.
+//! Detects steps of the wall clock while it measures latencies: the scheduler would be blamed.
 
 use punctual_core::{Clock, Finding, Nanos, Severity};
 use punctual_sys::clock;
 
-/// A slower change is the adjustment that a time service makes all the time (at most 500 ppm, see
-/// adjtimex(2)).
+/// A slower change is the normal adjustment by a time service (at most 500 ppm, see adjtimex(2)).
 const STEP: i64 = 1_000_000;
-/// Readings further apart than this tell nothing: the thread was preempted between them.
+/// Readings further apart than this are ignored: the thread was preempted between them.
 const CLOSE: i64 = 100_000;
 
-/// The distance of the wall clock from CLOCK_MONOTONIC, as of the last look.
+/// The offset of the wall clock from CLOCK_MONOTONIC at the last look.
 pub struct WallClock {
     offset: Option<i64>,
 }
@@ -20,7 +18,7 @@ impl WallClock {
         WallClock { offset: offset() }
     }
 
-    /// By how much it was set since the last look, if it was. To be asked at least each second.
+    /// The step since the last look, if any. To be called at least each second.
     pub fn stepped(&mut self) -> Option<Nanos> {
         let now = offset()?;
         let before = self.offset.replace(now)?;

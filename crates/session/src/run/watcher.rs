@@ -1,4 +1,4 @@
-//! Who watches a run while it goes on, and what they see.
+//! Watchers of a run, and the state that they see.
 
 use super::phase_run::{LoadCounts, PhaseRun};
 use punctual_bundle::load::CpuLoad;
@@ -9,11 +9,11 @@ pub struct Snapshot<'a> {
     pub experiment: &'a str,
     /// The phase with its series.
     pub phase: &'a PhaseRun,
-    /// Its number, from 0.
+    /// The number of the phase, from 0.
     pub phase_number: usize,
     pub phases: usize,
     pub elapsed: Nanos,
-    /// How long it will take; `None`: until interrupted.
+    /// The planned duration; `None`: until interrupted.
     pub planned: Option<Nanos>,
     pub cpu_load: Option<&'a CpuLoad>,
     pub loads: &'a [LoadCounts],
@@ -25,9 +25,9 @@ pub trait Watcher {
     fn watches(&self) -> bool {
         true
     }
-    /// A step before the first phase begins.
+    /// Shows a step before the first phase.
     fn preparing(&mut self, _what: &str) {}
     fn refresh(&mut self, snapshot: &Snapshot);
-    /// The id of the run is over: leaves the terminal as it was.
+    /// Called at the end of the run: restores the terminal.
     fn end(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! Where the bundle of a run elsewhere goes.
+//! The bundle's directory of a run elsewhere.
 
 use crate::exit::Failure;
 use crate::messages::shown;
@@ -18,7 +18,7 @@ pub fn check_output(output: &Path) -> Result<(), Failure> {
         .map_err(|why| Failure::refused(format!("cannot create {shown}: {why}")))
 }
 
-/// The directory that a path lies in.
+/// The parent directory of a path.
 pub fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,4 +1,4 @@
-//! A run on another system: what is sent there, and what comes back.
+//! A run on another system: the data sent there, and the results.
 
 use crate::exit::{Exit, Failure};
 use crate::messages::Listener;
@@ -19,27 +19,26 @@ pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with
 
 /// A run on another system.
 pub struct RemoteRun<'a> {
-    /// What was asked for: the experiment's file name and bytes, the override of its target.
+    /// The request: the experiment's file name and bytes, the override of its target.
     pub asked: &'a Asked,
-    /// The experiment, read and free of errors, but not resolved: its CPUs and programs are the
+    /// The experiment, parsed without errors, but not resolved: its CPUs and programs are the
     /// target's.
     pub loaded: Loaded,
-    /// What else was asked for. Only the plan is wanted with `--plan`: it is resolved for the
-    /// target, and nothing is measured.
+    /// Other options. With `--plan` only the plan is wanted: it is resolved for the target, and
+    /// nothing is measured.
     pub options: &'a RunOptions,
-    /// Arguments for `punctual run` there, the file's name not among them: `--target=host --quiet
-    /// …`.
+    /// Arguments for `punctual run` there, without the file's name: `--target=host --quiet …`.
     pub arguments: Vec<String>,
-    /// The bundle's directory here; there is nothing yet.
+    /// The bundle's directory here; it does not exist yet.
     pub output: PathBuf,
     pub messages: Listener,
 }
 
 impl<'a> RemoteRun<'a> {
-    /// An experiment that is to run on this target.
+    /// Prepares an experiment for this target.
     ///
     /// # Errors
-    /// The target has no virtual time, and that is asked for; something is wrong in the experiment.
+    /// The request needs virtual time, which the target lacks; the experiment contains an error.
     pub fn of(
         target: &TargetPlan,
         options: &'a RunOptions,
@@ -56,7 +55,7 @@ impl<'a> RemoteRun<'a> {
         let loaded = asked.load()?;
         let mut arguments = options.for_a_target(asked.allow_unknown);
         if repeats {
-            // Whatever the experiment has: what is recorded there costs no time of this system.
+            // Independent of the experiment: recording there costs no time of this system.
             arguments.retain(|word| ![true, false].map(calibration_option).contains(&&**word));
             arguments.push(calibration_option(false).to_owned());
         }
@@ -70,15 +69,15 @@ impl<'a> RemoteRun<'a> {
         Ok(remote)
     }
 
-    /// The experiment's file name without directories, fit to be one there too: a name by default
-    /// is made of it.
+    /// The experiment's file name without directories, safe on the target too: the default name of
+    /// a bundle derives from it.
     pub fn file_name(&self) -> String {
         let name = self.asked.path.file_name().unwrap_or_default().to_string_lossy();
         let fit = |c: char| {
             if c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ') { c } else { '-' }
         };
         let name: String = name.chars().map(fit).collect();
-        // Never hidden and never an option.
+        // The name must be neither hidden nor like an option.
         format!(
             "{}{name}",
             if name.starts_with(['.', '-']) || name.is_empty() { "experiment" } else { "" }

@@ -1,4 +1,4 @@
-//! What becomes of a bundle that came back from a target, and of a run from which none did.
+//! Handles a bundle that a target returned, and a run without one.
 
 use super::remote::RemoteRun;
 use crate::exit::{Exit, Failure};
@@ -25,15 +25,15 @@ pub fn close(
     });
     let bundle = amend::amend(directory, target, &findings, ending).map_err(Failure::failed)?;
     let mut summary = punctual_analyze::summarize(&bundle);
-    // Which kernel ran there is known only here: what was met there may be invalid.
+    // The kernel of the target is known only here: a requirement met there may be invalid.
     let exit = summary.verdict.exit();
     summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
     amend::renew_summary(directory, &summary).map_err(Failure::failed)?;
     Ok(exit)
 }
 
-/// No bundle came back: writes one at the run's output with the experiment, the plan, and what
-/// happened. The exit code is 1.
+/// No bundle was returned: writes one at the run's output with the experiment, the plan, and the
+/// reason. The exit code is 1.
 pub fn without_bundle(
     remote: &RemoteRun,
     plan: Option<&str>,
@@ -80,7 +80,7 @@ fn incomplete(target: &RanOn, trouble: &Trouble) -> Finding {
     found.remedy(trouble.remedy.clone().unwrap_or_else(general))
 }
 
-/// The exit code of the command there, as this one's.
+/// Converts the exit code of the command there.
 pub fn exit_of(code: u8) -> Exit {
     let known = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
     known.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Exit::Failed)

@@ -1,4 +1,4 @@
-//! Another system, reached by ssh(1).
+//! A target reached by ssh(1).
 
 use super::remote::{RemoteRun, Returned};
 use super::returned;
@@ -22,7 +22,7 @@ pub fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure
     let result = match &options.ssh.resume {
         Some(id) => ssh::resume(&to, id, &remote.output, timeouts.reconnect, &mut watch),
         None => {
-            // Lines come over unless nobody wants them.
+            // Progress is transferred unless nothing would show it.
             let arguments =
                 remote.arguments.iter().filter(|word| options.quiet || *word != "--quiet");
             let job = Job {
@@ -57,8 +57,8 @@ pub fn destination(plan: &SshPlan) -> Destination {
     }
 }
 
-/// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, where
-/// this process started the run.
+/// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, if this
+/// process started the run.
 pub fn conclude(
     to: &Destination,
     result: &RemoteResult,
@@ -108,7 +108,7 @@ fn findings(result: &RemoteResult) -> Vec<Finding> {
     (result.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
 }
 
-/// The exit code of the run, and what kept it from having one.
+/// The exit code of the run, and why it has none.
 fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
     match result.ended {
         Ended::Exit(code) => (returned::exit_of(code), None),
@@ -122,7 +122,7 @@ fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
     }
 }
 
-/// As long as nothing runs there, it is the request that was refused.
+/// As long as nothing runs there, the error is a refused request.
 pub fn failure(why: SshError) -> Failure {
     match why.trouble {
         Trouble::Lost | Trouble::Gone | Trouble::Local => Failure::failed(why),
@@ -130,7 +130,7 @@ pub fn failure(why: SshError) -> Failure {
     }
 }
 
-/// Lines of another system, made harmless.
+/// Lines of another system, with control characters removed.
 fn lines(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().map(|line| plain(line) + "\n").collect()
 }
@@ -141,11 +141,11 @@ pub struct Watch {
     unfinished: Vec<u8>,
 }
 
-/// A longer line is not one of punctual's.
+/// A longer line is not from punctual.
 const LINE_MAX: usize = 8192;
 
 impl Watch {
-    /// Signals are taken over from now on.
+    /// Handles signals from now on.
     pub fn new(messages: Listener) -> Result<Watch, Failure> {
         Ok(Watch { messages, interrupts: Interrupts::listen()?, unfinished: Vec::new() })
     }
@@ -154,7 +154,7 @@ impl Watch {
         self.messages.say(&format!("{}\n", plain(&String::from_utf8_lossy(bytes))));
     }
 
-    /// What had no end yet.
+    /// Shows a last line without a newline.
     pub fn finish(&mut self) {
         if !self.unfinished.is_empty() {
             let rest = std::mem::take(&mut self.unfinished);

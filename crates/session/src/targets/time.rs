@@ -3,7 +3,7 @@
 use punctual_bundle::Timebase;
 use punctual_plan::Acceleration;
 
-/// Whose time the figures of such a machine are in.
+/// The time base of such a machine's figures.
 pub fn timebase(accel: Acceleration) -> Timebase {
     match accel {
         Acceleration::VirtualTime => Timebase::Virtual,

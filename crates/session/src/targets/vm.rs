@@ -1,5 +1,5 @@
-//! A virtual machine on this system: built from the plan, booted, watched; its bundle is brought
-//! back.
+//! A virtual machine on this system: builds, boots and watches it by the plan, retrieves its
+//! bundle.
 
 mod devices;
 mod findings;
@@ -26,7 +26,7 @@ use punctual_plan::{Plan, VmPlan};
 use std::fs;
 use std::path::Path;
 
-/// Boots the machine, runs the experiment in it, and brings the bundle back.
+/// Boots the machine, runs the experiment in it, and retrieves the bundle.
 pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     let (options, messages) = (remote.options, remote.messages);
     let cpus: CpuSet = (0..vm.cpus as usize).collect();
@@ -38,8 +38,8 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     let interrupts = Interrupts::listen()?;
     let progress = Progress::new(messages, options.repeat, plan.estimated_time());
     progress.say("preparing");
-    // What comes back lies beside its place until it is whole: one file system, one name when it is
-    // there.
+    // The results are in a directory beside the final one until complete: on the same file system,
+    // so that a rename suffices.
     let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&remote.output));
     let place = place.map_err(|why| {
         Failure::failed(format!("cannot create a directory for the results: {why}"))
@@ -71,7 +71,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// From what the guest left to a bundle at its place, whole or not.
+    /// Moves the guest's results to a bundle at its place, complete or not.
     fn bring_back(
         &self,
         machine: &Machine,
@@ -118,7 +118,7 @@ impl Run<'_> {
         Ok(exit)
     }
 
-    /// The command there said no before it began: what it said is what is wrong.
+    /// The command there refused before it began: its messages are the errors.
     fn not_started(&self, result: &GuestResult) -> Failure {
         let messages = String::from_utf8_lossy(&result.stderr);
         let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
@@ -135,8 +135,8 @@ impl Run<'_> {
         }
     }
 
-    /// The console's log, what the command there said, and files that loads left in their
-    /// directory.
+    /// Keeps the console's log, the messages of the command there, and files that loads left in
+    /// their directory.
     fn keep(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
         let output = &self.remote.output;
         let files = place.join("files");

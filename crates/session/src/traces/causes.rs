@@ -1,5 +1,5 @@
-//! Causes of delays in text of ftrace, in both ways: explained from the events around a sample, and
-//! as the parts of a thread's cycles. The recordings are of others; tasks have other names.
+//! Causes of delays in ftrace text, by both methods: explained from the events around a sample, and
+//! as parts of a thread's cycles. The recordings are from other users, with tasks renamed.
 
 use punctual_analyze::cycles::stream::{Calls, Found, Shown, Stream};
 use punctual_analyze::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
@@ -17,11 +17,11 @@ const SWITCH: &str = include_str!("../../../traces/tests/data/inside-the-switch.
 const STALLED: &str =
     include_str!("../../../traces/tests/data/stalled-with-interrupts-enabled.txt");
 
-/// A sample of a thread in a trace, in microseconds, in both ways.
+/// A sample of a thread in a trace, in microseconds, by both methods.
 struct Case {
     explanation: Explanation,
     sentences: String,
-    /// The cycle that the sample lies in.
+    /// The cycle of the sample.
     cycle: Option<Cycle>,
 }
 
@@ -55,7 +55,7 @@ fn case(text: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
 }
 
 impl Case {
-    /// The time of a cause, in microseconds: of the explanation, and of the cycle.
+    /// The time of a cause, in microseconds: in the explanation, and in the cycle.
     fn both(&self, part: MainPart) -> (i64, i64) {
         let parts = self.explanation.parts.iter();
         let parts = parts.filter(|of| of.cause.kind() == part.cause());
@@ -69,7 +69,7 @@ impl Case {
     }
 }
 
-/// As a thread of a real-time priority, and who it waits for.
+/// The trace with a real-time priority of the thread, and of its waker.
 fn real_time(text: &str) -> String {
     ["", "prev_", "next_"].iter().fold(text.to_owned(), |text, of| {
         [28_773, 28_779].iter().fold(text, |text, pid| {
@@ -88,17 +88,17 @@ fn a_cpu_that_idled_before_the_thread_came_there_throttles_nobody() {
             assert_eq!(case.both(MainPart::Throttled), (0, 0), "{}", case.sentences);
             assert_eq!(case.of("migration"), 0, "{}", case.sentences);
             let queued = 60_235 - idle;
-            // The cycle has the wake-up in progress, too.
+            // The cycle includes the wake-up in progress, too.
             let both = case.both(MainPart::Runqueue);
             assert_eq!(both, (queued, queued + 2), "{}", case.sentences);
-            // In cycles it may have been an interrupt, of which nothing is recorded here.
+            // In cycles it may have been an interrupt, which is not recorded here.
             assert_eq!(case.both(MainPart::IdleExit), (idle, 0), "{}", case.sentences);
             assert_eq!(case.both(MainPart::Unknown), (0, idle), "{}", case.sentences);
         }
     }
 }
 
-/// Where no event shows when the thread left the queue, the CPU that idles shows nothing.
+/// If no event shows when the thread left the queue, an idle CPU proves nothing.
 #[test]
 fn a_thread_that_was_moved_unseen_is_not_throttled() {
     let unseen: Vec<&str> =
@@ -115,7 +115,7 @@ fn a_thread_that_was_moved_unseen_is_not_throttled() {
     }
 }
 
-/// Without lines that hold any of these.
+/// Removes lines that contain any of these.
 fn without(text: &str, any: &[&str]) -> String {
     let kept = text.lines().filter(|line| !any.iter().any(|of| line.contains(of)));
     kept.map(|line| format!("{line}\n")).collect()
@@ -139,7 +139,7 @@ fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call
         "{}",
         bounded.sentences
     );
-    // Where nothing bounds it, it is not known, and no switch of the others has such a part.
+    // Without a bound it is unknown, and no switch of the others has such a part.
     let unknown = of(&without(SWITCH, &["tlb_flush", "sys_exit", "sys_enter", "user_e"]));
     assert_eq!(unknown.both(MainPart::Switch), (0, 0), "{}", unknown.sentences);
     let unsure = Cause::OwnExecution { mode: Mode::Unknown };
@@ -167,7 +167,7 @@ fn a_late_timer_is_a_stall_only_where_interrupts_are_seen_to_be_enabled() {
     let after = line("b...3", "012400", "kfree: call_site=igb_set_rx_mode+0x510/0x5a0 ptr=0");
     let both = of(&STALLED.replace(late, &after));
     assert_eq!((both.of("cpu-stall"), both.of("timer-irq-delay")), (709, 0), "{}", both.sentences);
-    // Sections with interrupts disabled are recorded: one was open, or none was.
+    // Sections with disabled interrupts are recorded: one was open, or none was.
     let kmalloc = "              ip-4931 [001] b...3  700.011950: kmalloc";
     let section = |events: &[(&str, &str)]| {
         let lines = events.iter().map(|(at, event)| {

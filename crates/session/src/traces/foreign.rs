@@ -9,8 +9,8 @@ use punctual_traces::{ReadAt, Trace, TraceError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Makes a bundle of a trace of another tool, which is recognised by content, in `directory`, which
-/// must not exist; `-` is standard input. Its experiment is called `name`, or like the file.
+/// Makes a bundle of another tool's trace, which is recognised by content, in `directory`, which
+/// must not exist; `-` is standard input. Its experiment is named `name`, or after the file.
 pub fn import(
     path: &Path,
     directory: &Path,
@@ -28,17 +28,17 @@ pub fn import(
     convert(directory, &mut trace, TraceOptions { name, origin, cycles })
 }
 
-/// Whether a file is a trace that is known.
+/// Whether a file is a trace in a known format.
 pub fn recognizes(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| Trace::open(file).is_ok())
 }
 
-/// Whether a directory is a trace of LTTng.
+/// Whether a directory is an LTTng trace.
 pub(super) fn is_of_lttng(path: &Path) -> bool {
     metadata(path).is_some()
 }
 
-/// The metadata of a trace of LTTng: in the directory itself, or of the kernel in a session's.
+/// The metadata of an LTTng trace: in the directory itself, or of the kernel in a session's.
 fn metadata(path: &Path) -> Option<PathBuf> {
     let places = ["metadata", "kernel/metadata"].map(|file| path.join(file));
     places.into_iter().find(|file| file.is_file())
@@ -46,7 +46,7 @@ fn metadata(path: &Path) -> Option<PathBuf> {
 
 const MOST_FILES: usize = 1 << 14;
 
-/// The files beside the metadata are streams; what lies in directories is an index of them.
+/// The files beside the metadata are streams; subdirectories contain an index of them.
 fn open_ctf(metadata: &Path) -> Result<Trace, TraceError> {
     let directory = metadata.parent().unwrap_or(Path::new("."));
     let mut paths = Vec::new();

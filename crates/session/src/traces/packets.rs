@@ -1,6 +1,6 @@
-//! The way of a packet, in two recordings that were made over veth (tracefs, Linux 6.18): `sender`
-//! and `receiver` in a network namespace each; in the second a thread polls the device (threaded
-//! NAPI). Names of other tasks were replaced.
+//! The path of a packet, in two recordings over veth (tracefs, Linux 6.18): `sender` and `receiver`
+//! in a network namespace each; in the second a thread polls the device (threaded NAPI). Names of
+//! other tasks were replaced.
 
 use punctual_analyze::explain::{Kind, LatencyInterval, Received, Socket, WakeUp, Waker, explain};
 use punctual_analyze::gaps::Gaps;
@@ -13,7 +13,7 @@ use punctual_traces::Trace;
 const SOFTIRQ: &str = include_str!("../../../traces/tests/data/veth-softirq.txt");
 const THREADED: &str = include_str!("../../../traces/tests/data/veth-threaded.txt");
 
-/// What woke the receiver last, from the end of the cycle before, and the same in words.
+/// The last wake-ups of the receiver, from the end of the cycle before, and the same in words.
 fn wakeups(text: &str, receiver: u32) -> (Vec<WakeUp>, Vec<String>, Names) {
     let mut trace = Trace::open(text.as_bytes().to_vec()).expect("text of ftrace");
     let events: Vec<Event> = trace.by_ref().map(|event| event.expect("an event")).collect();
@@ -63,7 +63,7 @@ fn a_thread_that_polls_the_device_is_a_step_between() {
     assert_eq!(packet.received.map(|of| of.at), Some(at(63_270_206_455)));
     assert_eq!(packet.socket.map(|of| of.at), Some(at(63_270_206_472)));
     assert_eq!(packet.poll, Some((at(63_270_206_490), 1)));
-    // What woke the poll is the sender: no packet did.
+    // The sender woke the polling thread: no packet did.
     assert_eq!((steps[1].by.name(&names), steps[1].packet), ("sender".to_owned(), None));
     let way = ": vethB received the packet (70 bytes) at 10,115 µs, in a poll (NAPI) of 1 packet, \
                its UDP socket had the data at 10,132 µs";

@@ -1,4 +1,4 @@
-//! The events of a trace as the recording of a bundle.
+//! Stores the events of a trace as the recording of a bundle.
 
 use super::{About, TraceReader};
 use crate::exit::Failure;
@@ -13,12 +13,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Of all CPUs together: then what each has is written.
+/// The buffered bytes of all CPUs together; beyond that they are written.
 const BUFFERED: usize = 8 << 20;
-/// What a pipe may give: traces are files of some hundred megabytes.
+/// The maximum input from a pipe: traces are files of some hundred megabytes.
 const SPOOLED: u64 = 8 << 30;
 
-/// Writes all events, up to where the trace breaks off.
+/// Writes all events, up to the end of a truncated trace.
 pub(super) fn store(directory: &Path, trace: &mut dyn TraceReader) -> Result<(), Failure> {
     let begun = Recorded::without_events("a trace", MonotonicNs(0));
     let document = RecordingDocument::new(Keeps::All, begun, Names::default());
@@ -97,7 +97,7 @@ impl Store {
     }
 }
 
-/// Keeps what a pipe gives in a file without a name: most formats are read from their end, too.
+/// Copies a pipe to an anonymous file: most formats are read from their end, too.
 pub(super) fn spool(from: &mut dyn Read) -> Result<File, Failure> {
     let mut file = tempfile::tempfile()
         .map_err(|why| Failure::failed(format!("cannot make a temporary file: {why}")))?;

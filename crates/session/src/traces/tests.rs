@@ -1,11 +1,11 @@
-//! A scripted trace becomes a bundle whose cycles are those of the script.
+//! A scripted trace becomes a bundle with the cycles of the script.
 
 use super::*;
 use crate::explained::{self, Wanted};
 use punctual_core::event::{Source, TaskName, TaskState, Tid};
 use punctual_core::{EventKind, MonotonicNs, Nanos};
 
-/// A real-time thread that sleeps for every millisecond, each tenth time behind another one.
+/// A real-time thread that sleeps for every millisecond; each tenth time it queues behind another.
 struct Script {
     events: std::vec::IntoIter<Event>,
     end: MonotonicNs,
@@ -191,7 +191,7 @@ fn another_thread_with_the_same_id_has_a_series_of_its_own() {
         .collect();
     // The last cycle of each does not end.
     assert_eq!(counts, [CYCLES as u64 / 2 - 1; 2]);
-    // Without the end of the first they are one thread.
+    // Without the end of the first they count as one thread.
     let (_room, _, one) = self::bundle(&GROUPS, CycleOptions::default());
     let of_cycles = one.series().filter(|(_, one)| one.meta.name.ends_with("/response"));
     assert_eq!(of_cycles.count(), 1);
@@ -219,7 +219,7 @@ fn the_time_between_a_loop_and_the_exit_of_its_thread_is_said_and_is_no_sample()
     assert_eq!(ending(100), (Exit::Done, None), "it left its loop as any does");
 }
 
-/// The thread does not wait in its loop any more when the trace ends.
+/// The thread no longer waits in its loop when the trace ends.
 #[test]
 fn a_thread_that_blocks_until_a_trace_ends_is_not_met_or_undecided() {
     let ending = |after: i64, requirement: &str| {
@@ -306,7 +306,7 @@ fn counted_calls(dues: &[i64]) -> String {
     head + &lines
 }
 
-/// What becomes of a requirement on a text, and how the bundle ends; `None` where it is refused.
+/// The verdict on a requirement for a text, and how the bundle ends; `None` if it is refused.
 fn judged(text: &[u8], requirement: &str) -> Option<(Exit, Outcome)> {
     let room = tempfile::tempdir().expect("a directory");
     let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
@@ -325,7 +325,7 @@ fn no_truncation_and_no_loss_of_a_trace_is_met() {
     let (met, not_met) = ("response max < 500us", "response max < 20us");
     assert_eq!(judged(text.as_bytes(), met), Some((Exit::Done, Outcome::Completed)));
     assert_eq!(judged(text.as_bytes(), not_met), Some((Exit::NotMet, Outcome::Completed)));
-    // A prime, so that cuts are anywhere in lines; and between lines.
+    // A prime, so that cuts fall anywhere in lines; and between lines.
     let ends = text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
     for cut in (0..text.len()).step_by(149).chain(ends.step_by(7)) {
         let found = judged(&text.as_bytes()[..cut], met);
@@ -336,7 +336,7 @@ fn no_truncation_and_no_loss_of_a_trace_is_met() {
     assert_eq!(exit, Exit::NotMet, "what is not met stays so");
     assert!(matches!(outcome, Outcome::CutOff { .. }), "{outcome:?}");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    // What stands before the first event is none of the trace.
+    // Text before the first event is not part of the trace.
     for at in (3..=lines.len()).step_by(11) {
         let damage = ["CPU:0 [LOST 500 EVENTS]\n", "  servo-7 [000] d..2.  100.0 sched_sw\n"];
         for added in damage {
@@ -348,7 +348,7 @@ fn no_truncation_and_no_loss_of_a_trace_is_met() {
     }
 }
 
-/// The bundle of a file of another tool.
+/// The bundle of another tool's file.
 fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
@@ -360,7 +360,7 @@ fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
     (room, bundle)
 }
 
-/// What took most of the worst responses, and who it was, with its time in microseconds.
+/// The largest parts of the worst responses, with their culprits and times in microseconds.
 fn longest_parts(bundle: &Bundle, count: usize) -> Vec<(&'static str, Option<String>, i64)> {
     let wanted = Wanted { worst: Some(count), ..Wanted::default() };
     let explained = explained::open(bundle, &wanted).expect("explained");
@@ -375,8 +375,8 @@ fn longest_parts(bundle: &Bundle, count: usize) -> Vec<(&'static str, Option<Str
 
 #[test]
 fn a_delay_that_was_planted_is_found_in_perf_data() {
-    // A task of FIFO 90 ran for some milliseconds now and then; the thread itself saw wake-ups that
-    // were more than 1 ms late four times, by 4119 us at most.
+    // A task of FIFO 90 ran for some milliseconds now and then; the thread itself saw wake-ups more
+    // than 1 ms late four times, by 4119 us at most.
     let (_room, bundle) = imported("servo.perf.data");
     let worst = longest_parts(&bundle, 4);
     let hog = |(cause, who, _): &(&str, Option<String>, i64)| {
@@ -411,7 +411,7 @@ fn a_trace_of_programs_alone_is_refused_by_its_name() {
     assert!(refused.contains("domain ust"), "{refused}");
 }
 
-/// What tracefs shows of a thread that sleeps until each of these instants, in µs.
+/// The tracefs text of a thread that sleeps until each of these instants, in µs.
 fn numbered_calls(head: &str, dues: &[i64]) -> String {
     let mut text = head.to_owned();
     let mut add = |us: i64, who: &str, what: &str| {
@@ -439,7 +439,7 @@ fn numbered_calls(head: &str, dues: &[i64]) -> String {
     text
 }
 
-/// The text as a bundle, and what is not known of it.
+/// The text as a bundle, and its limits.
 fn of_text(text: &str) -> (Converted, Finding) {
     let room = tempfile::tempdir().expect("a directory");
     let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));

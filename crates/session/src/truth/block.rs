@@ -1,5 +1,4 @@
-//! A disk whose requests take as long as is asked for: the kernel's null_blk, which completes them
-//! by a timer.
+//! A disk with a configurable request time: the kernel's null_blk with completion by a timer.
 
 use punctual_core::Nanos;
 use std::fs;
@@ -8,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Its name; `nullb0` is the one that the module makes by itself.
+/// The disk's name; the module creates `nullb0` by itself.
 pub const NAME: &str = "nullb1";
-/// It is there if the module is.
+/// Exists if the module is loaded.
 pub const MODULE: &str = "/sys/module/null_blk";
 const CONFIG: &str = "/sys/kernel/config";
-/// Its size, and how requests end: 2 is by a timer (Documentation/block/null_blk.rst).
+/// The disk's size, and how requests complete: 2 is by a timer (Documentation/block/null_blk.rst).
 const SETTINGS: [(&str, &str); 4] =
     [("size", "64"), ("irqmode", "2"), ("queue_mode", "2"), ("memory_backed", "0")];
 /// How long its device file may take to appear.
@@ -41,7 +40,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// What it is called where only its number is recorded, as [`punctual_analyze`] writes that.
+    /// The disk's name where only the number is recorded, in the notation of [`punctual_analyze`].
     pub fn number() -> io::Result<String> {
         let number = fs::read_to_string(Path::new("/sys/class/block").join(NAME).join("dev"))?;
         Ok(format!("device {}", number.trim()))
@@ -54,7 +53,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // What still uses it keeps it: the next one then says so.
+        // An active user keeps it: the next disk then fails with an error.
         let _ = fs::write(self.0.join("power"), "0").and_then(|()| fs::remove_dir(&self.0));
     }
 }

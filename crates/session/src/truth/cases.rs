@@ -1,4 +1,4 @@
-//! What is injected: the ways, each with its lengths.
+//! The injected delays: the ways, each with its lengths.
 
 use super::block;
 use super::names::{DEVICE, PRIORITY};
@@ -8,7 +8,7 @@ use punctual_analyze::truth::Placing;
 use punctual_core::{Nanos, Priority};
 use std::path::Path;
 
-/// In µs.
+/// The lengths of delays in µs.
 const LENGTHS: [i64; 6] = [60, 150, 400, 1_000, 3_000, 8_000];
 const SHORT: [i64; 2] = [400, 3_000];
 /// The name of the case in which nothing is injected.
@@ -19,7 +19,7 @@ const NOTHING: &str = "nothing";
 pub struct Case {
     /// None: nothing is injected.
     pub way: Option<Way>,
-    /// How long it lasts each time.
+    /// The length of each delay.
     pub length: Nanos,
 }
 
@@ -33,12 +33,12 @@ impl Case {
         WAYS.iter().flat_map(of).chain([nothing]).collect()
     }
 
-    /// What [`Case::matches`] takes.
+    /// The words that [`Case::matches`] accepts.
     pub fn words() -> impl Iterator<Item = &'static str> {
         WAYS.iter().map(|way| way.name).chain([NOTHING])
     }
 
-    /// `higher-priority-3ms`.
+    /// The name, such as `higher-priority-3ms`.
     pub fn name(&self) -> String {
         match self.way {
             Some(way) => format!("{}-{}", way.name, self.length),
@@ -46,17 +46,17 @@ impl Case {
         }
     }
 
-    /// Whether it is meant by its name or that of its way.
+    /// Whether this is the case's name or that of its way.
     pub fn matches(&self, name: &str) -> bool {
         name == self.name() || self.way.is_some_and(|way| way.name == name)
     }
 
-    /// Whether it belongs to the few that run by default.
+    /// Whether the case is one of the few that run by default.
     pub fn is_short(&self) -> bool {
         self.way.is_none() || SHORT.contains(&(self.length.0 / 1_000))
     }
 
-    /// The causes that are right.
+    /// The true causes.
     pub fn causes(&self) -> Causes {
         self.way.map_or(&[], |way| way.causes)
     }
@@ -71,12 +71,12 @@ impl Case {
         }
     }
 
-    /// Whether the measured program meets it in what it does itself.
+    /// Whether the measured program meets the delay in its own operation.
     pub fn is_of_subject(&self) -> bool {
         self.way.is_some_and(|way| way.operation.is_some())
     }
 
-    /// Whether what is measured has a control group of its own.
+    /// Whether the measured program has its own control group.
     pub fn is_confined(&self) -> bool {
         let own = ["sigstop", "freeze"];
         self.way.is_some_and(|way| way.steps.iter().any(|step| own.contains(step)))
@@ -84,18 +84,18 @@ impl Case {
 
     /// Whether samples without an injection have the same culprit.
     pub fn is_shared(&self) -> bool {
-        // What a program does itself it does in every cycle.
+        // A program's own operation is in every cycle.
         self.causes().contains(&TICK) || self.is_of_subject()
     }
 
-    /// Whether its cause delays samples without an injection too, where no culprit is looked at:
-    /// the timer's interrupt is one, and any task may be in the kernel.
+    /// Whether the case's cause also delays samples without an injection, if culprits are ignored:
+    /// the timer's interrupt does, and any task may be in the kernel.
     pub fn is_usual(&self) -> bool {
         let of_the_kernel = ["irq", "softirq", "timer-irq-delay", "non-preemptible"];
         self.causes().iter().any(|(cause, _)| of_the_kernel.contains(cause))
     }
 
-    /// Their ids in one word; none where nothing is injected.
+    /// The ids of its causes in one word; none if nothing is injected.
     pub fn cause(&self) -> Option<String> {
         let ids: Vec<&str> = self.causes().iter().map(|(id, _)| *id).collect();
         (!ids.is_empty()).then(|| ids.join("+"))
@@ -109,7 +109,7 @@ impl Case {
         }
     }
 
-    /// Whether it changes settings of the system, or needs the kernel module.
+    /// Whether the case changes settings of the system, or needs the kernel module.
     fn needs_guest(&self) -> bool {
         let alone = ["spin", "thread", "sigstop"];
         self.way.is_some_and(|way| {
@@ -118,7 +118,7 @@ impl Case {
         })
     }
 
-    /// What this system lacks for it.
+    /// The missing prerequisite of this system.
     pub fn missing(&self) -> Option<String> {
         if self.needs_guest() && !Path::new(DEVICE).exists() {
             return Some(format!(
@@ -129,7 +129,7 @@ impl Case {
             .then(|| "lacks the kernel module null_blk".to_owned())
     }
 
-    /// Whether it needs a disk of a known speed.
+    /// Whether the case needs a disk of a known speed.
     pub fn needs_disk(&self) -> bool {
         self.way.and_then(|way| way.operation).is_some_and(Operation::needs_disk)
     }

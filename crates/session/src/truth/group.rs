@@ -1,15 +1,15 @@
-//! A control group for what is measured: to stop all of its processes, or to freeze it.
+//! A control group for the measured program: to stop all of its processes, or to freeze it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The control group of what is measured.
+/// The control group of the measured program.
 pub const GROUP: &str = "punctual-truth";
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// A control group (cgroup v2). Several processes have the same one: it stays until it is removed.
+/// A control group (cgroup v2). Several processes share it: it stays until it is removed.
 pub struct Group(PathBuf);
 
 impl Group {
@@ -21,7 +21,7 @@ impl Group {
         }
     }
 
-    /// One with a quota of the CPU: so much in each period, in µs.
+    /// Creates one with a CPU quota in each period, in µs.
     pub fn with_quota(name: &str, quota: i64, period: i64) -> io::Result<Group> {
         fs::write(Path::new(ROOT).join("cgroup.subtree_control"), "+cpu")?;
         let group = Group::new(name)?;
@@ -29,12 +29,12 @@ impl Group {
         Ok(group)
     }
 
-    /// Puts this process into it.
+    /// Moves this process into it.
     pub fn enter(&self) -> io::Result<()> {
         fs::write(self.0.join("cgroup.procs"), "0")
     }
 
-    /// A command that runs in it: a shell enters and becomes the program.
+    /// A command that runs in it: a shell enters it and executes the program.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]);
@@ -47,20 +47,20 @@ impl Group {
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    /// Whether one of their threads has this name.
+    /// Whether a thread of the group has this name.
     pub fn has_thread(&self, name: &str) -> io::Result<bool> {
         let text = fs::read_to_string(self.0.join("cgroup.threads"))?;
-        // One that has ended meanwhile has none.
+        // A thread that has ended meanwhile has no name.
         let comm = |tid: &str| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
         Ok(text.lines().any(|tid| comm(tid).trim_end() == name))
     }
 
-    /// Removes it. One that has processes yet stays, and the next run takes it.
+    /// Removes the group. If it still has processes it stays, and the next run uses it.
     pub fn remove(&self) {
         let _ = fs::remove_dir(&self.0);
     }
 
-    /// Freezes it, or lets it go on.
+    /// Freezes or thaws it.
     pub fn freeze(&self, frozen: bool) -> io::Result<()> {
         fs::write(self.0.join("cgroup.freeze"), if frozen { "1" } else { "0" })
     }

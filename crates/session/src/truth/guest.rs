@@ -1,5 +1,4 @@
-//! The cases in a guest in virtual time, with the kernel module for those of the kernel's own
-//! making.
+//! Runs the cases in a guest in virtual time, with the kernel module for delays within the kernel.
 
 use super::Through;
 use crate::exit::Failure;
@@ -11,7 +10,7 @@ use std::fs;
 use std::time::Duration;
 
 const MODULE: &str = "punctual_truth";
-/// For the disk, and its settings.
+/// Modules for the disk and its settings.
 const MODULES: [&str; 2] = ["configfs", "null_blk"];
 const SOURCES: [(&str, &str); 2] = [
     ("Makefile", include_str!("module/Makefile")),
@@ -19,7 +18,7 @@ const SOURCES: [(&str, &str); 2] = [
 ];
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Runs the cases there. The second answer is why those of the kernel module are missing.
+/// Runs the cases there. The second result is why those of the kernel module are missing.
 pub fn run(
     kernel: &str,
     arguments: &[String],

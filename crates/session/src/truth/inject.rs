@@ -1,5 +1,5 @@
-//! The process that makes delays at instants that it records: this program again, with nothing of
-//! the rest in it. It writes its record when it is over, so that writing delays nothing.
+//! The process that injects delays at recorded instants: this program again, without any other part
+//! of it. It writes its record at the end, so that writing delays nothing.
 
 use super::cases::Case;
 use super::group::{self, Group};
@@ -22,24 +22,25 @@ use std::time::Duration;
 /// The first argument of that process.
 pub const ARGUMENT: &str = "truth-inject";
 
-/// From one delay to the start of the next at least; no multiple of the measured period, so that
-/// delays begin at all phases of it.
+/// The minimum time between the starts of two delays; not a multiple of the measured period, so
+/// that delays begin at all of its phases.
 const APART: i64 = 7_310_000;
-/// And at least so many times its length, or real-time throttling would come in between.
+/// The minimum time between delays in lengths of a delay: with less, real-time throttling
+/// interferes.
 const LENGTHS_APART: i64 = 4;
-/// What interrupts a task leaves a gap of this length at least in the instants that it reads, in
-/// ns: it reads them some 100 ns apart, or a microsecond where each instruction takes 8 ns.
+/// The minimum gap in the clock readings of an interrupted task, in ns: it reads the clock about
+/// every 100 ns, or every microsecond if each instruction takes 8 ns.
 const GAP: i64 = 5_000;
-/// Stretches for which there is room without more memory, of each delay.
+/// Segments per delay that fit without allocating more memory.
 const STRETCHES: usize = 4;
-/// How long the run may take to begin, and to end: in virtual time it begins after some seconds.
+/// Time allowed for the run to begin, and to end: in virtual time it begins after some seconds.
 const AROUND: i64 = 60_000_000_000;
 
-/// The process, as its parent sees it.
+/// The process, seen by its parent.
 pub struct Injector(Option<Child>);
 
 impl Injector {
-    /// Begins; with nothing to inject it is none.
+    /// Starts the injector; with nothing to inject there is none.
     pub fn start(case: &Case, duration: Nanos, cpu: usize) -> Result<Injector, Failure> {
         if case.way.is_none() || case.is_of_subject() {
             return Ok(Injector(None));
@@ -51,10 +52,10 @@ impl Injector {
         Ok(Injector(Some(command.spawn().map_err(Failure::failed)?)))
     }
 
-    /// Ends it; its record, in the order of time.
+    /// Ends the injector and returns its record in the order of time.
     pub fn end(mut self) -> Result<Vec<Injected>, String> {
         let Some(mut child) = self.0.take() else { return Ok(Vec::new()) };
-        // Its standard input ends: that is the request.
+        // Closing its standard input is the request to end.
         drop(child.stdin.take());
         let output = child.wait_with_output().map_err(|why| why.to_string())?;
         if !output.status.success() {
@@ -67,15 +68,14 @@ impl Injector {
 impl Drop for Injector {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // Fails only where it has ended already.
+            // Fails only if it has ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Makes delays until the time is over or standard input ends, then writes the record to standard
-/// output.
+/// Injects delays until the time or standard input ends, then writes the record to standard output.
 ///
 /// # Errors
 /// The arguments are not those of [`Injector::start`], or a delay cannot be made.
@@ -86,7 +86,7 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (Some(case), Ok(cpu), Ok(duration)) = (case, cpu.parse(), duration.parse::<i64>()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    // The thread's name is the culprit's.
+    // The thread's name is the expected culprit.
     let work = std::thread::Builder::new()
         .name(CULPRIT.to_owned())
         .spawn(move || work(&case, cpu, duration.saturating_add(AROUND)));
@@ -113,7 +113,7 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     memory::lock_all()?;
     attributes::set_affinity(0, &CpuSet::single(cpu))?;
     let priority = way.priority.and_then(Priority::new);
-    // Half as much again for what is around the delay itself: it must not be throttled.
+    // Half as much again for the work around the delay itself: it must not be throttled.
     let deadline = Deadline {
         runtime: Nanos(case.length.0 * 3 / 2),
         deadline: Nanos(apart / 2),
@@ -124,7 +124,7 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     attributes::set_scheduling(0, &scheduling)?;
     let begin = clock::monotonic().0;
     let mut due = begin + apart;
-    // What is stopped again and again while it loads BPF programs takes very long to do so.
+    // Loading BPF programs takes very long for a process that is stopped repeatedly.
     let mut is_measured = group.is_none();
     while due < begin + for_ns && !ended.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_nanos((due - clock::monotonic().0).max(0) as u64));
@@ -147,12 +147,12 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
         }
         due = (due + apart).max(clock::monotonic().0 + apart / 2);
     }
-    // What comes now must not delay anybody.
+    // From here on nothing may delay the measured program.
     attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None))?;
     Ok(record)
 }
 
-/// What needs no kernel module.
+/// Steps without a kernel module.
 const OWN: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
 
 fn spin(length: Nanos) -> Vec<Injected> {
@@ -172,13 +172,13 @@ fn spin(length: Nanos) -> Vec<Injected> {
     record::in_order(stretches.into_iter())
 }
 
-/// With the policy, the priority and the name of this one, which makes it: that is a part of the
-/// delay, and takes longer than a period where each instruction takes 8 ns.
+/// A new thread inherits this one's policy, priority and name; creating it is a part of the delay,
+/// and takes longer than a period if each instruction takes 8 ns.
 fn in_new_thread(length: Nanos) -> io::Result<Vec<Injected>> {
     let begin = clock::monotonic().0;
     let thread = std::thread::Builder::new().name(CULPRIT.to_owned());
     let scheduling = attributes::scheduling(0)?;
-    // The policy of a thread that has one on purpose is not inherited.
+    // A policy that a thread was given on purpose is not inherited.
     let work = move || attributes::set_scheduling(0, &scheduling).map(|()| spin(length));
     let spun = thread.spawn(work)?.join();
     let mut spun =
@@ -187,7 +187,7 @@ fn in_new_thread(length: Nanos) -> io::Result<Vec<Injected>> {
     Ok(spun)
 }
 
-/// Stops all processes that are measured; none while there is none.
+/// Stops all measured processes; none if there is none.
 fn stop(group: &Group, length: Nanos) -> io::Result<Vec<Injected>> {
     let processes = group.processes()?;
     if processes.is_empty() {
@@ -195,15 +195,14 @@ fn stop(group: &Group, length: Nanos) -> io::Result<Vec<Injected>> {
     }
     let to_all = |stops| {
         let signal = if stops { libc::SIGSTOP } else { libc::SIGCONT };
-        // One that has ended is not there any more.
+        // A process that has ended is gone.
         processes.iter().for_each(|pid| drop(children::send(*pid, signal)));
         Ok(())
     };
     holds(to_all, length).map(Vec::from)
 }
 
-/// Begins something that holds others, and ends it. When within these two calls it does so, and
-/// does no longer, is not known here.
+/// Begins and ends holding something. The exact instants within these two calls are not known here.
 fn holds(mut hold: impl FnMut(bool) -> io::Result<()>, length: Nanos) -> io::Result<[Injected; 3]> {
     let before = clock::monotonic().0;
     hold(true)?;
@@ -216,13 +215,13 @@ fn holds(mut hold: impl FnMut(bool) -> io::Result<()>, length: Nanos) -> io::Res
     Ok([perhaps(before, begin), Injected::new(begin, end), perhaps(end, after)])
 }
 
-/// When it was, as the module says: its write returns only after what was delayed.
+/// The instants that the module reports: its write returns only after the delayed work.
 fn in_kernel(word: &str, length: Nanos, device: &mut File) -> io::Result<Vec<Injected>> {
     device.write_all(format!("{word} {}", length.0).as_bytes())?;
     record::read_device(device)
 }
 
-/// Raised when the parent has closed standard input, or has died.
+/// Set when the parent has closed standard input, or has died.
 fn end_of_input() -> io::Result<Arc<AtomicBool>> {
     let ended = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&ended);

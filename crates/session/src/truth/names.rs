@@ -1,10 +1,10 @@
-//! What the threads and devices are called, in all of the processes.
+//! The names of threads and devices, the same in all processes.
 
 /// The priority of the measured thread.
 pub const PRIORITY: u8 = 80;
 /// The device of the kernel module (truth/module).
 pub const DEVICE: &str = "/dev/punctual-truth";
-/// The name of the thread that makes the delays.
+/// The name of the injecting thread.
 pub const CULPRIT: &str = "truth-culprit";
 /// The thread between the subject and the culprit.
 pub const HOLDER: &str = "truth-holder";

@@ -1,6 +1,6 @@
-//! What a measured program waits for in each of its cycles.
+//! Operations of a measured program, one per cycle.
 
-/// How a lock is made.
+/// The kind of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockKind {
     /// A futex with FUTEX_WAIT, as in C.
@@ -10,59 +10,59 @@ pub enum LockKind {
     Std,
 }
 
-/// What it waits for in each of its cycles.
+/// The operation of each cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// A lock that the culprit holds.
     Lock(LockKind, Holder),
-    /// A lock of a thread that waits for one of the culprit's.
+    /// A lock of a thread that waits for a lock of the culprit.
     Chain(LockKind),
     /// A lock of a thread that the culprit preempts.
     Inversion,
-    /// A lock of the kernel's that the culprit holds.
+    /// A lock of the kernel that the culprit holds.
     KernelLock,
-    /// What the culprit writes into a pipe.
+    /// Data that the culprit writes into a pipe.
     Pipe,
-    /// What the culprit sends through a socket.
+    /// Data that the culprit sends through a socket.
     Socket,
-    /// A signal of the culprit's, which ends its sleep.
+    /// A signal of the culprit, which ends its sleep.
     Signal,
-    /// The kernel module, asked with this word.
+    /// The kernel module, called with this word.
     Device(&'static str),
     BlockRead,
-    /// That bytes are on a disk.
+    /// Data reaching a disk.
     Fsync,
-    /// A page of a file that is on a disk.
+    /// A page of a file on a disk.
     MajorFault,
     /// New pages, one after the other.
     MinorFaults,
-    /// Nothing: it needs the time itself.
+    /// No wait: it runs itself.
     Spin,
     Sleep,
-    /// The CPU, of which a task of higher priority takes some while it runs.
+    /// The CPU, of which a task of higher priority takes a part while it runs.
     Preempted,
     /// The quota of its control group.
     Quota,
-    /// Its own budget, of SCHED_DEADLINE.
+    /// The program's own budget, of SCHED_DEADLINE.
     Budget,
 }
 
-/// What the holder of a lock does meanwhile.
+/// The holder's activity while it holds the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// It runs, with a lower priority than who waits for it.
+    /// The holder runs, with a lower priority than the waiter.
     Runs,
     Sleeps,
 }
 
 impl Operation {
-    /// Whether it changes settings of the system, or needs the kernel module.
+    /// Whether the operation changes settings of the system, or needs the kernel module.
     pub fn needs_guest(self) -> bool {
         let own = matches!(self, Operation::Quota | Operation::Budget | Operation::KernelLock);
         own || self.needs_disk() || matches!(self, Operation::Device(_))
     }
 
-    /// Whether it needs a disk of a known speed.
+    /// Whether the operation needs a disk of a known speed.
     pub fn needs_disk(self) -> bool {
         matches!(self, Operation::BlockRead | Operation::Fsync | Operation::MajorFault)
     }

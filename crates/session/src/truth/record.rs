@@ -1,18 +1,18 @@
-//! What was injected when, from one process to another: a line for each stretch of time.
+//! The record of injected delays, from one process to another: a line for each segment of time.
 
 use super::names::DEVICE;
 use punctual_analyze::truth::{Injected, Role};
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-/// A stretch of each role, by its word.
+/// The role of a segment, by its word.
 const ROLES: [(&str, Role); 4] = [
     ("delay", Role::Delay),
     ("goes-on", Role::GoesOn),
     ("perhaps", Role::Perhaps),
     ("around", Role::Around),
 ];
-/// What the module gives at most.
+/// The maximum output of the module.
 const LINE: usize = 1024;
 
 pub fn write(record: &[Injected], out: &mut dyn Write) -> io::Result<()> {
@@ -35,7 +35,7 @@ fn parse(line: &str) -> Option<Injected> {
     Some(Injected { begin, end, role: *role })
 }
 
-/// When the module's last delay was: the first and the last instant of each stretch of it.
+/// The module's last delay: the first and the last instant of each of its segments.
 pub fn read_device(device: &mut File) -> io::Result<Vec<Injected>> {
     let mut line = [0; LINE];
     let read = device.read(&mut line)?;
@@ -53,7 +53,7 @@ fn stretches(line: &str) -> Option<Vec<Injected>> {
     Some(in_order(pairs.iter().copied()))
 }
 
-/// The stretches of one delay, each from its first instant to its last.
+/// The segments of one delay, each from its first instant to its last.
 pub fn in_order(stretches: impl Iterator<Item = [i64; 2]>) -> Vec<Injected> {
     let role = |place| if place == 0 { Role::Delay } else { Role::GoesOn };
     let one = |(place, [begin, end]): (usize, [i64; 2])| Injected { begin, end, role: role(place) };

@@ -1,5 +1,5 @@
-//! A tool of others records while a case is measured, as `punctual recipe` says. What it wrote is
-//! read as `punctual explain FILE` reads it.
+//! Another tool records while a case is measured, with the command of `punctual recipe`. Its file
+//! is read like that of `punctual explain FILE`.
 
 use crate::cycles::CycleOptions;
 use crate::traces;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A tool whose line of `punctual recipe` records.
+/// A tool with a recording command in `punctual recipe`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recorder {
     /// The kernel's files alone.
@@ -20,19 +20,19 @@ pub enum Recorder {
     TraceCmd,
 }
 
-/// So long a recorder may need until it records, in virtual time; and tracefs, whose shell may
-/// sleep itself.
+/// The time within which a recorder must start, in virtual time; shorter for tracefs, whose shell
+/// may sleep itself.
 const START: Duration = Duration::from_secs(30);
 const START_OF_SHELL: Duration = Duration::from_secs(1);
-/// It is looked at so often.
+/// Time between two polls.
 const POLL: Duration = Duration::from_millis(10);
-/// It records so much longer than the case lasts: what is measured starts, too, and ends.
+/// The extra recording time after the case: the measured program starts and ends, too.
 const LONGER: Nanos = Nanos(4_000_000_000);
 
 impl Recorder {
     pub const ALL: [Recorder; 3] = [Recorder::Tracefs, Recorder::Perf, Recorder::TraceCmd];
 
-    /// As `punctual recipe` calls it.
+    /// The recorder's name in `punctual recipe`.
     pub fn word(self) -> &'static str {
         match self {
             Recorder::Tracefs => "tracefs",
@@ -41,7 +41,7 @@ impl Recorder {
         }
     }
 
-    /// The program that must be there.
+    /// The program that must exist.
     pub fn program(self) -> Option<&'static str> {
         match self {
             Recorder::Tracefs => None,
@@ -49,7 +49,7 @@ impl Recorder {
         }
     }
 
-    /// Where its line writes, from the directory in which it runs.
+    /// The output of its command, relative to its working directory.
     fn file(self) -> &'static str {
         match self {
             Recorder::Tracefs => "/tmp/trace.txt",
@@ -58,7 +58,7 @@ impl Recorder {
         }
     }
 
-    /// Begins to record what follows within this time.
+    /// Starts to record for at least this time.
     pub fn start(self, own: &Path, place: &Path, duration: Nanos) -> Result<Recording, String> {
         let mut recipe = Command::new(own);
         recipe.args(["recipe", self.word(), "--duration"]);
@@ -78,7 +78,7 @@ impl Recorder {
     }
 }
 
-/// Whether a process or one of its descendants is sleep(1), which each line starts when it records.
+/// Whether a process or a descendant is sleep(1), which each command starts when it records.
 fn sleeps(pid: u32) -> bool {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let children = read(&format!("task/{pid}/children"));
@@ -86,7 +86,7 @@ fn sleeps(pid: u32) -> bool {
     read("comm").trim() == "sleep" || children.into_iter().any(sleeps)
 }
 
-/// A line that records.
+/// A recording command.
 pub struct Recording {
     child: Child,
     file: PathBuf,
@@ -103,7 +103,7 @@ impl Recording {
     }
 }
 
-/// What a command printed that ended well, else the last line of its errors.
+/// The output of a successful command, else the last line of its errors.
 fn printed(output: std::io::Result<std::process::Output>) -> Result<String, String> {
     let output = output.map_err(|why| why.to_string())?;
     if output.status.success() {
@@ -117,7 +117,7 @@ fn printed(output: std::io::Result<std::process::Output>) -> Result<String, Stri
 mod tests {
     use super::*;
 
-    /// A shell in place of this program, whose recipe is a line that writes what a recorder does.
+    /// A shell in place of this program; its recipe is a command that writes like a recorder.
     fn recorded(line: &str) -> Result<(), String> {
         let room = tempfile::tempdir().expect("a directory");
         let own = room.path().join("own");

@@ -1,6 +1,6 @@
-//! A program that is measured, and that meets what is injected in what it does itself: this program
-//! again. Its thread sleeps until an instant, waits for something of a known length, and sleeps
-//! again. It writes its record when it is over.
+//! A measured program that meets the injected delays in its own operations: this program again. Its
+//! thread sleeps until an instant, waits for something of a known length, and sleeps again. It
+//! writes its record at the end.
 
 mod lock;
 mod waits;
@@ -24,25 +24,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const ARGUMENT: &str = "truth-subject";
 /// The name of its thread.
 pub const NAME: &str = "truth-subject";
-/// The scope that a cycle is in a recording.
+/// The scope of a cycle in a recording.
 pub const CYCLE: &str = "truth.cycle";
 
-/// From one cycle to the next: so many lengths, and so much more.
+/// The time between two cycles: this many lengths, plus a constant.
 const LENGTHS_APART: i64 = 3;
 const APART: i64 = 3_000_000;
-/// So many cycles without anything come before, this far apart.
+/// The number of idle cycles before, and the time between them.
 const WARM_UP: (i64, i64) = (300, 2_000_000);
-/// When the first one begins.
+/// The time before the first cycle.
 const BEFORE: i64 = 50_000_000;
 
-/// The cycles, which all threads of the program know, and what they have in common.
+/// The cycles, shared by all threads of the program.
 pub struct Stage {
     length: i64,
     cpu: usize,
     begin: i64,
     period: i64,
     count: i64,
-    /// When the last delay began, where its maker says so, and when it was over.
+    /// The last delay's begin, if its maker reports it, and its end.
     began: AtomicI64,
     done: AtomicI64,
     failed: Mutex<Option<io::Error>>,
@@ -75,7 +75,7 @@ impl Stage {
         self.done.store(now(), Ordering::Relaxed);
     }
 
-    /// The delay that the subject met from this instant on; it ended when whoever made it says.
+    /// The delay that the subject met from this instant on; its maker reports the end.
     fn met(&self, begin: i64) -> Option<Injected> {
         let begin = begin.max(self.began.load(Ordering::Relaxed));
         let end = self.done.load(Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl Stage {
         std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
     }
 
-    /// One that does something at this distance before each cycle of the subject.
+    /// A thread that acts at this distance before each cycle of the subject.
     fn before_each(
         self: &Arc<Stage>,
         name: &str,
@@ -119,7 +119,7 @@ impl Stage {
         })
     }
 
-    /// The culprit, below the subject.
+    /// The culprit, with a lower priority than the subject.
     fn culprit(
         self: &Arc<Stage>,
         ahead: i64,
@@ -139,10 +139,10 @@ impl Stage {
     }
 }
 
-/// Cycles until the duration is over, then writes the record.
+/// Runs cycles until the duration is over, then writes the record.
 ///
 /// # Errors
-/// The arguments are not those of a case, or something cannot be waited for.
+/// The arguments are not those of a case, or a wait cannot be made.
 pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut next = || arguments.next().unwrap_or_default();
     let (name, cpu, duration, file) = (next(), next(), next(), next());
@@ -158,7 +158,7 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
 
 fn work(case: &Case, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
     let Some(operation) = case.way.and_then(|way| way.operation) else { return Ok(Vec::new()) };
-    // Throttling takes what the scheduler makes of it.
+    // The scheduler decides how long throttling lasts: cycles need more distance.
     let throttles = matches!(operation, Operation::Quota | Operation::Budget);
     let apart = if throttles { APART * 20 } else { APART };
     attributes::set_affinity(0, &CpuSet::single(cpu))?;
@@ -180,8 +180,7 @@ fn work(case: &Case, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
     failed.map_or(Ok(record), Err)
 }
 
-/// Cycles in which nothing happens, by which `attach` learns what the thread's cycles are: windows
-/// are kept from then on.
+/// Idle cycles, from which `attach` infers the thread's cycles: windows are kept from then on.
 fn warm_up() -> io::Result<()> {
     let begin = now();
     (1..=WARM_UP.0).try_for_each(|cycle| sleep_until(begin + cycle * WARM_UP.1))

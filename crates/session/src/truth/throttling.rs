@@ -1,5 +1,5 @@
-//! Real-time throttling: how much of the CPU real-time tasks get is set so that others have some,
-//! and a real-time task runs until it is kept from it.
+//! Real-time throttling: sets the share of real-time tasks so that others have some, and runs a
+//! real-time task until it is throttled.
 
 use punctual_analyze::truth::Injected;
 use punctual_core::{CpuSet, Nanos, Policy};
@@ -11,28 +11,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// In each of these periods real-time tasks are kept from the CPU for one length at most.
+/// In each of these periods real-time tasks are throttled for at most one length.
 const PERIOD: Nanos = Nanos(20_000_000);
-/// They run for so many of them until they are, or not at all.
+/// The tasks run for at most this many periods until they are throttled.
 const PERIODS: i64 = 4;
-/// A gap in its own time of this length is throttling: nothing else takes a CPU of a guest for so
+/// A gap of this length in the task's own time is throttling: nothing else takes a guest's CPU that
 /// long.
 const GAP: i64 = 200_000;
 /// Memory that the other task touches, in bytes, so that page faults occur in it, too.
 const TOUCHED: usize = 1 << 20;
 
-/// Files of the kernel, each with what it held before; the other task.
+/// Files of the kernel with their earlier contents, and the other task.
 pub struct Throttling {
     before: Vec<(PathBuf, String)>,
     ends: Arc<AtomicBool>,
 }
 
-/// Sets the limits, and starts a task without real-time policy that wants the CPU.
+/// Sets the limits, and starts a task without real-time policy that uses the CPU.
 pub fn start(length: Nanos, cpu: usize) -> io::Result<Throttling> {
     let server = PathBuf::from(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}"));
     let kernel = PathBuf::from("/proc/sys/kernel");
-    // What is left to others, in ns, since Linux 6.12; before, what real-time tasks get, in µs. The
-    // part first: it may not be longer than the period.
+    // The time left to others, in ns, since Linux 6.12; before, the time of real-time tasks, in µs.
+    // The part is written first: it must not exceed the period.
     let settings = match server.exists() {
         true => [(server.join("runtime"), length.0), (server.join("period"), PERIOD.0)],
         false => [
@@ -45,7 +45,7 @@ pub fn start(length: Nanos, cpu: usize) -> io::Result<Throttling> {
     for (file, value) in settings {
         let before = fs::read_to_string(&file)?;
         fs::write(&file, value.to_string())?;
-        // Undone in the opposite order.
+        // Restored in the opposite order.
         throttling.before.insert(0, (file, before));
     }
     std::thread::Builder::new().name("truth-other".to_owned()).spawn(move || other(cpu, &ends))?;
@@ -56,13 +56,13 @@ impl Drop for Throttling {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         for (file, value) in &self.before {
-            // It was there before.
+            // The file existed before.
             let _ = fs::write(file, value.trim());
         }
     }
 }
 
-/// Wants the CPU, and touches new memory again and again.
+/// Uses the CPU, and touches new memory repeatedly.
 fn other(cpu: usize, ends: &AtomicBool) {
     let placed = attributes::set_affinity(0, &CpuSet::single(cpu))
         .and_then(|()| attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None)));
@@ -71,7 +71,7 @@ fn other(cpu: usize, ends: &AtomicBool) {
     }
 }
 
-/// Runs until it was kept from the CPU: when that was.
+/// Runs until it was throttled; returns the time of that.
 pub fn until_throttled() -> Option<Injected> {
     let begin = clock::monotonic().0;
     let mut last = begin;

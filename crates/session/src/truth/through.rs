@@ -1,4 +1,4 @@
-//! The ways in: how what is measured is measured, and how its explanations are read.
+//! The commands under test: how they measure, and how their explanations are read.
 
 use super::block::{self, Disk};
 use super::group::{self, Group};
@@ -19,10 +19,10 @@ use std::process::{Command, Stdio};
 /// The period of the timer.
 const PERIOD: &str = "500us";
 const WORST: usize = 100;
-/// What is recorded to be explained, where everything is.
+/// The recorded events, if everything is recorded for an explanation.
 const EVENTS: &str =
     "sched,irq,vectors,softirq,ipi,hrtimer,idle,fault,page,futex,lock,block,syscall";
-/// Where the program that is measured leaves what it met.
+/// The file in which the measured program stores the delays that it met.
 const MET: &str = "met";
 
 /// The command whose explanations are scored.
@@ -30,7 +30,7 @@ const MET: &str = "met";
 pub enum Through {
     /// `punctual run` with an `[explain]` section.
     Run,
-    /// `punctual attach --explain`, which knows nothing of what it is attached to.
+    /// `punctual attach --explain`, without knowledge of its target.
     Attach,
     /// A recording of everything: `punctual run` with a `[record]` section, or `punctual trace`.
     Trace,
@@ -41,14 +41,14 @@ pub enum Through {
 }
 
 impl Through {
-    /// Those by what punctual records itself.
+    /// The commands that record themselves.
     const OWN: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
 
     pub fn all() -> impl Iterator<Item = Through> {
         Through::OWN.into_iter().chain(Recorder::ALL.map(Through::Recorded))
     }
 
-    /// The program that must be there beside this one.
+    /// The program that must exist beside this one.
     pub fn program(self) -> Option<&'static str> {
         match self {
             Through::Recorded(recorder) => recorder.program(),
@@ -73,7 +73,7 @@ impl Through {
     }
 }
 
-/// What is measured: a case for a time, on a CPU.
+/// The measurement: a case for a time, on a CPU.
 pub struct Measured<'m> {
     pub case: &'m Case,
     pub duration: Nanos,
@@ -83,7 +83,7 @@ pub struct Measured<'m> {
 }
 
 impl Measured<'_> {
-    /// Measures as anybody would; an error says why there is nothing to explain.
+    /// Measures like a user; the error says why there is nothing to explain.
     pub fn run(&self) -> Result<(), String> {
         let failed = |why: io::Error| why.to_string();
         let own = std::env::current_exe().map_err(failed)?;
@@ -138,7 +138,7 @@ impl Measured<'_> {
         let recorded = recording.map_or(Ok(()), |one| one.end(thread, &self.place.join("bundle")));
         let ran = ran.map_err(failed)?;
         match ran.status.code() {
-            // 4: the machine took time from it, or a load; the samples are there.
+            // Exit code 4: the machine took time from it, or a load did; the samples exist.
             Some(0 | 4) => recorded,
             _ => {
                 let message = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -147,7 +147,7 @@ impl Measured<'_> {
         }
     }
 
-    /// What the measured program does; its own arguments.
+    /// The arguments that select the measured program's operation.
     fn subject(&self) -> [String; 5] {
         let name = subject::ARGUMENT.to_owned();
         [name, self.case.name(), self.cpu.to_string(), self.duration.0.to_string(), MET.to_owned()]
@@ -189,17 +189,17 @@ impl Measured<'_> {
         text
     }
 
-    /// What the measured program met itself.
+    /// The delays that the measured program met itself.
     pub fn met(&self) -> Result<Vec<Injected>, String> {
         let text = fs::read_to_string(self.place.join(MET)).map_err(|why| why.to_string())?;
         record::read(&text)
     }
 
-    /// Holds what was said of the samples against what was injected.
+    /// Compares the causes reported for samples with the injected ones.
     pub fn score(&self, injected: &[Injected]) -> Result<TruthScore, Failure> {
         let Measured { case, through, .. } = self;
         let bundle = Bundle::open(&self.place.join("bundle")).map_err(Failure::failed)?;
-        // No trace of another tool says what disks are called.
+        // Traces of other tools do not contain the names of disks.
         let number = match through {
             Through::Recorded(_) if case.needs_disk() => Some(Disk::number()),
             _ => None,
@@ -241,8 +241,8 @@ impl Measured<'_> {
         Ok(result)
     }
 
-    /// The response times of the subject, or of the measuring thread of a run, as `attach` names
-    /// them; of our own recording the subject's cycles between its own test points.
+    /// The response times of the subject, or of the measuring thread of a run, by the names of
+    /// `attach`; in our own recording the subject's cycles between its own test points.
     fn wanted(&self) -> Wanted {
         let name = |name: &str| vec![format!("{name}/response")];
         let (series, pairs) = match (self.through, self.case.is_of_subject()) {

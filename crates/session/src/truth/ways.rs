@@ -1,32 +1,32 @@
-//! The ways in which delays and waits are made, each with the cause that is right.
+//! The ways to make delays and waits, each with its true cause.
 
 use super::names::{CULPRIT, HOLDER, PRIORITY};
 use super::operation::Operation::{self, *};
 use super::operation::{Holder, LockKind};
 use punctual_core::Policy;
 
-/// How a delay is made.
+/// A way to make a delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
-    /// Its name in those of cases.
+    /// The way's name in the names of cases.
     pub name: &'static str,
-    /// The causes that are right, each with its culprit.
+    /// The true causes, each with its culprit.
     pub causes: Causes,
-    /// The policy and priority of the task that makes it.
+    /// The policy and priority of the injecting task.
     pub policy: Policy,
     /// See `policy`.
     pub priority: Option<u8>,
     /// The policy of the measured thread.
     pub measured: &'static str,
-    /// What it does, one after the other: the words of the kernel module, or of the injector's own.
+    /// The steps in order: the words of the kernel module, or of the injector.
     pub steps: &'static [&'static str],
-    /// What the measured program does itself, instead.
+    /// The measured program's own operation, instead.
     pub operation: Option<Operation>,
-    /// The shortest length in µs: the kernel makes no shorter ones.
+    /// The shortest length in µs that the kernel can make.
     pub shortest: i64,
 }
 
-/// Causes, each with its culprit as [`punctual_analyze::truth::Expected`] has it.
+/// Causes, each with its culprit, in the terms of [`punctual_analyze::truth::Expected`].
 pub type Causes = &'static [(&'static str, &'static str)];
 
 const LOW: Option<u8> = Some(1);
@@ -37,19 +37,19 @@ const STOPPED: Causes = &[("stopped", CULPRIT)];
 const QUEUED: (&str, &str) = ("runqueue", CULPRIT);
 const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
 const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
-/// The names of the interrupt and of the softirq that the module takes.
+/// The names of the module's interrupt and softirq.
 const IRQ: (&str, &str) = ("irq", "irq_work");
 const SOFTIRQ: (&str, &str) = ("softirq", "TASKLET");
-/// The timer interrupt, of which the tick is one.
+/// The timer interrupt, including the tick.
 pub const TICK: (&str, &str) = ("irq", "local_timer");
 const THREAD: (&str, &str) = ("preempted", "truth-kthread");
-/// The thread of the highest class, which each CPU has (kernel/stop_machine.c).
+/// The thread of the highest class on each CPU (kernel/stop_machine.c).
 const STOPPER: &str = "migration/*";
 const WORKER: &str = "kworker/*";
 /// The disk that [`super::block`] makes.
 const DISK: (&str, &str) = ("io", super::block::NAME);
 const THROTTLED: (&str, &str) = ("throttled", "*");
-/// Throttling comes with the tick: of 4 ms in many kernels.
+/// Throttling is enforced by the tick: of 4 ms in many kernels.
 const TICKS: i64 = 3_000;
 
 const fn task(
@@ -61,7 +61,7 @@ const fn task(
     Way { name, causes, policy, priority, measured: "fifo", steps, operation: None, shortest: 0 }
 }
 
-/// Within the kernel, by a task of a lower priority than that of the measured thread.
+/// Within the kernel, by a task of a lower priority than the measured thread's.
 const fn kernel(name: &'static str, causes: Causes, steps: &'static [&'static str]) -> Way {
     task(name, causes, (Policy::Fifo, LOW), steps)
 }
@@ -70,7 +70,7 @@ const fn to_time_sharing(way: Way) -> Way {
     Way { measured: "other", ..way }
 }
 
-/// What a program meets in what it does itself.
+/// A delay in the measured program's own operation.
 const fn own(name: &'static str, causes: Causes, operation: Operation) -> Way {
     Way { operation: Some(operation), ..task(name, causes, (Policy::Fifo, None), &[]) }
 }
@@ -85,9 +85,9 @@ pub const WAYS: &[Way] = &[
     task("deadline", &[PREEMPTED], (Policy::Deadline, None), &["spin"]),
     // Round robin among equals is another policy of the same class.
     task("round-robin", &[QUEUED], (Policy::Rr, Some(PRIORITY)), &["spin"]),
-    // A real-time task is above every task with a time-sharing policy.
+    // A real-time task preempts every task with a time-sharing policy.
     to_time_sharing(kernel("above-time-sharing", &[PREEMPTED], &["spin"])),
-    // A thread that is new each time, and gone when its delay is over.
+    // A new thread for each delay, which ends with it.
     task("new-thread", &[PREEMPTED], (Policy::Fifo, ABOVE), &["thread"]),
     kernel("irqs-disabled", &[IRQS], &["irqs"]),
     kernel("preemption-disabled", &[PREEMPTION], &["preempt"]),
@@ -107,7 +107,7 @@ pub const WAYS: &[Way] = &[
     kernel("inside-switch", &[("switch", "")], &["switch"]),
     to_time_sharing(kernel("kernel-thread", &[THREAD], &["kthread"])),
     to_time_sharing(kernel("workqueue", &[("runqueue", WORKER)], &["work"])),
-    // Without full preemption a worker in the kernel goes on.
+    // Without full preemption a worker in the kernel is not preempted.
     kernel("worker-not-preempted", &[("non-preemptible", WORKER)], &["work"]),
     task("task-then-irqs", &[PREEMPTED, IRQS], (Policy::Fifo, ABOVE), &["spin", "irqs"]),
     task("task-then-irq", &[PREEMPTED, IRQ], (Policy::Fifo, ABOVE), &["spin", "irq"]),
@@ -129,10 +129,11 @@ pub const WAYS: &[Way] = &[
     own("work-wait", &[("waiting", WORKER)], Device("work")),
     own("block-read", &[DISK], BlockRead),
     own("fsync", &[DISK], Fsync),
-    // Its time is the disk's as well; shorter ones end before the kernel has asked for all pages.
+    // The fault's time is the disk's as well; shorter ones end before the kernel has requested all
+    // pages.
     from(TICKS, own("major-fault", &[("page-fault", ""), DISK], MajorFault)),
     own("minor-faults", &[("page-fault", "")], MinorFaults),
-    // Without an event meanwhile nobody knows in which mode it was.
+    // Without an event meanwhile the mode is unknown.
     own("own-user", &[("self", "user mode"), ("self", "")], Spin),
     own("own-syscall", &[("self", "write")], Device("spin")),
     own("own-sleep", &[("waiting", "")], Sleep),

@@ -1,4 +1,4 @@
-//! Files of what was found ([`super::persistent`]) written below a root, and taken away again.
+//! Writes the findings' files ([`super::persistent`]) below a root, and removes them again.
 
 use super::directory::{Directory, found};
 use super::persistent::{Reader, files};
@@ -12,13 +12,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What was written, in the tuning's directory.
+/// The list of written files, in the tuning's directory.
 const APPLIED: &str = "applied.json";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Applied {
     root: PathBuf,
-    /// Directories that were made, the outer ones first.
+    /// Directories that were created, the outer ones first.
     directories: Vec<PathBuf>,
     files: Vec<Written>,
 }
@@ -29,20 +29,20 @@ struct Written {
     sha256: String,
 }
 
-/// What was done, a line each, and what was not.
+/// The results, one line each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Files that were written, each with what makes it count; or those that were removed.
+    /// Written files, each with the step that puts it in force; or removed files.
     pub done: Vec<(PathBuf, &'static str)>,
-    /// What was not, and why.
+    /// The failures, with reasons.
     pub not_done: Vec<String>,
 }
 
-/// Writes the files of what is recommended below `root`.
+/// Writes the files of the recommended settings below `root`.
 ///
 /// # Errors
-/// Nothing is recommended; a file is there already; it is applied already; a file cannot be
-/// written, then those before it are removed again.
+/// Nothing is recommended; a file exists already; it is applied already; a file cannot be written,
+/// then those before it are removed again.
 pub fn apply(place: &Path, root: &Path, reader: Reader) -> Result<Report, Failure> {
     let document = found(place)?;
     let (_directory, spec) = Directory::open(place)?;
@@ -69,7 +69,7 @@ pub fn apply(place: &Path, root: &Path, reader: Reader) -> Result<Report, Failur
         applied.files.push(Written { path: PathBuf::from(file.path), sha256 });
     }
     applied.directories = missing_directories(root, &applied.files);
-    // Known before the first is written: whatever happens, --undo finds them.
+    // Stored before the first write, so that --undo finds the files in any case.
     member.replace_json_durably(&applied).map_err(Failure::failed)?;
     for file in &persistent.files {
         if let Err(why) = write(&root.join(file.path), &file.text) {
@@ -102,7 +102,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Removes the files again; one that was changed since stays, and is reported.
+/// Removes the files again; a file changed since stays, and is reported.
 ///
 /// # Errors
 /// Nothing is applied, or a file cannot be removed.
@@ -123,13 +123,13 @@ pub fn undo(place: &Path) -> Result<Report, Failure> {
                 report.done.push((path, ""));
             }
             Ok(_) => report.not_done.push(format!("{} was changed since: it stays", shown(&path))),
-            // It never came to be, or is gone.
+            // The file was never created, or is gone.
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
             Err(why) => report.not_done.push(format!("{}: {why}", shown(&path))),
         }
     }
     for directory in applied.directories.iter().rev() {
-        // One that others use now stays.
+        // A directory that others use now stays.
         let _ = fs::remove_dir(applied.root.join(directory));
     }
     if report.not_done.is_empty() {

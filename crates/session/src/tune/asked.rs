@@ -1,4 +1,4 @@
-//! What is asked of a tuning, as a plan: the experiment of its blocks, and the settings.
+//! The request of a tuning, as a plan: the experiment of its blocks, and the settings.
 
 use super::boot;
 use super::directory::Spec;
@@ -17,10 +17,10 @@ use punctual_plan::text::quoted;
 use punctual_plan::{Plan, TargetPlan, VmPlan};
 use std::path::{Path, PathBuf};
 
-/// How long a block of a program measures where nothing is said.
+/// The default length of a program's block.
 const BLOCK: Nanos = Nanos::from_secs(10);
 
-/// What a block measures.
+/// The measured workload of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
     File(PathBuf),
@@ -28,50 +28,50 @@ pub enum Source {
     Command(Vec<String>),
 }
 
-/// What is asked.
+/// The request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     pub source: Source,
     /// The figure, as `p99.9`, or a requirement on it.
     pub figure: String,
-    /// The machine that is tuned, as `vm:6.12-rt`; as the experiment has it where not given.
+    /// The target machine, as `vm:6.12-rt`; by default the experiment's.
     pub target: Option<String>,
     pub choice: Choice,
-    /// The CPUs that settings are to keep free; those that are measured where not given.
+    /// The CPUs that settings are to keep free; by default the measured ones.
     pub cpus: Option<String>,
-    /// How long it may take.
+    /// The time limit.
     pub within: Nanos,
-    /// How long a block measures; as the experiment has it where not given.
+    /// The length of a block; by default the experiment's.
     pub block: Option<Nanos>,
-    /// The smallest effect that is to be found, as a factor.
+    /// The smallest effect to detect, as a factor.
     pub smallest: f64,
-    /// The command whose runs per second show what the set costs.
+    /// The command whose runs per second show the cost of the settings.
     pub cost: Option<String>,
-    /// Boot parameters of this machine, where they are tried.
+    /// Boot parameters of this machine, if they are tried.
     pub reboots: Option<AcrossReboots>,
     pub seed: u64,
 }
 
-/// How this machine is to be booted.
+/// How to boot this machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AcrossReboots {
     /// Blocks in one boot.
     pub blocks: u32,
-    /// How long after a boot nothing is measured.
+    /// Time after a boot without measuring.
     pub settle: Nanos,
 }
 
-/// A tuning with everything decided.
+/// A tuning with every choice made.
 pub struct Planned {
     /// The experiment of a block.
     pub experiment: Vec<u8>,
     pub spec: Spec,
 }
 
-/// Reads what is asked. Nothing is changed.
+/// Resolves the request. Nothing is changed.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The errors in the request.
 pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure> {
     let figure = Figure::parse(&options.figure)
         .map_err(|why| Failure::refused(format!("--require: {why}")))?;
@@ -135,22 +135,22 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
         seed: options.seed,
         kernel: match &guest {
             None => files.read_trimmed("/proc/sys/kernel/osrelease").ok(),
-            // Its release is known when it has booted.
+            // The guest's release is known once it has booted.
             Some(_) => None,
         },
         guest: guest.as_ref().map(boot::name),
         settings: offered.settings,
         left_out: offered.left_out,
     };
-    // With the target of the command line, and as it is resolved for it.
+    // The file with the target of the command line, resolved for it.
     let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
     Ok(Planned { experiment, spec })
 }
 
-/// All that could be tried, whatever is measured.
+/// All settings that could be tried, for any workload.
 ///
 /// # Errors
-/// What is wrong with the CPUs or the target.
+/// The errors in the CPUs or the target.
 pub fn offered(cpus: Option<&str>, target: Option<&str>, reboots: bool) -> Result<Offer, Failure> {
     let files = Root::system();
     let mut asked = request::Asked::of_plain_text(Path::new("--list"), Vec::new());
@@ -163,7 +163,7 @@ pub fn offered(cpus: Option<&str>, target: Option<&str>, reboots: bool) -> Resul
     }
 }
 
-/// Parameters of a boot: what this machine was booted with is not tried there.
+/// Boot parameters; those of the current boot are left out.
 fn of_boots(
     files: &dyn Files,
     is_guest: bool,
@@ -177,7 +177,7 @@ fn of_boots(
     Ok(offered)
 }
 
-/// The virtual machine that is tuned, if it is one.
+/// The target virtual machine, if it is one.
 fn guest(asked: &request::Asked) -> Result<Option<VmPlan>, Failure> {
     match asked.target()? {
         TargetPlan::Host => Ok(None),
@@ -189,7 +189,6 @@ fn guest(asked: &request::Asked) -> Result<Option<VmPlan>, Failure> {
     }
 }
 
-/// The CPUs of a list.
 fn cpus_of(files: &dyn Files, text: &str, guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
     let cpus = match guest {
         None => parse_cpus_on(files, text).map_err(|why| why.to_string()),
@@ -234,7 +233,7 @@ fn of_cost(text: &str) -> Result<Vec<String>, Failure> {
     absolute(words)
 }
 
-/// An experiment of a program: as it is when it runs alone, so nothing is asked of idle states.
+/// An experiment of a program under its normal conditions: without a request on idle states.
 fn of_command(words: &[String]) -> Result<String, Failure> {
     let line = shell_words::join(absolute(words.to_vec())?);
     Ok(format!(
@@ -243,7 +242,7 @@ fn of_command(words: &[String]) -> Result<String, Failure> {
     ))
 }
 
-/// A command line whose program is found also where the tuning is resumed elsewhere.
+/// A command line whose program is found even if the tuning is resumed in another directory.
 fn absolute(mut words: Vec<String>) -> Result<Vec<String>, Failure> {
     let program = command::find(&words)?;
     if let (Some(program), Some(first)) = (program, words.first_mut())
@@ -255,7 +254,7 @@ fn absolute(mut words: Vec<String>) -> Result<Vec<String>, Failure> {
     Ok(words)
 }
 
-/// The CPUs that are measured, where some are left beside them.
+/// The measured CPUs, if others are left beside them.
 fn measured_alone(plan: &Plan, online: &CpuSet) -> Option<CpuSet> {
     let measures = plan.phases.iter().flat_map(|phase| &phase.measures);
     let measured = measures.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));

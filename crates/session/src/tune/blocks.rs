@@ -1,4 +1,4 @@
-//! A block of measuring: a run of the experiment in a process of its own, and its figure.
+//! A block of measuring: a run of the experiment in its own process, and its figure.
 
 use super::boot::write_experiment;
 use super::cost::{Throughput, throughput};
@@ -19,38 +19,38 @@ use std::time::{Duration, Instant};
 /// A block that was measured.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// The figure in ns; `None` where it cannot be used.
+    /// The figure in ns; `None` if it cannot be used.
     pub figure: Option<f64>,
-    /// Why it cannot be used.
+    /// Why the figure cannot be used.
     pub why: Option<String>,
 }
 
-/// What measures blocks, and passes the time: runs on this machine, or the simulated one of a test.
+/// Measures blocks and waits: runs on this machine, or a simulated one in tests.
 pub trait Blocks {
-    /// Measures the block with this number, counted from 1. `on` says what is set.
+    /// Measures the block with this number, counted from 1. `on`: the settings in force.
     ///
     /// # Errors
-    /// What ends the tuning: that it was interrupted, for one.
+    /// The tuning ends: it was interrupted, for example.
     fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure>;
-    /// Runs a command again and again for this time.
+    /// Runs a command repeatedly for this time.
     ///
     /// # Errors
-    /// It was interrupted.
+    /// The tuning was interrupted.
     fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure>;
     /// Waits.
     ///
     /// # Errors
-    /// It was interrupted.
+    /// The tuning was interrupted.
     fn wait(&mut self, time: Nanos) -> Result<(), Failure>;
-    /// The time since it was made.
+    /// The time since its creation.
     fn elapsed(&self) -> Nanos;
 }
 
 pub struct Runs {
     pub experiment: PathBuf,
-    /// Where their bundles are, while they are needed.
+    /// The directory of their bundles, while they are needed.
     pub place: PathBuf,
-    /// What is asked of each.
+    /// The requested figure of each.
     pub figure: Figure,
     pub spec: Spec,
     pub interrupts: Interrupts,
@@ -68,13 +68,13 @@ impl Blocks for Runs {
             Some(_) => {
                 let file = self.place.join(format!("{number:05}.toml"));
                 write_experiment(&self.experiment, &self.spec.boot_words(on), &file)?;
-                // In virtual time blocks with one seed would be one block.
+                // In virtual time blocks with one seed would be identical.
                 command.arg(&bundle).arg(file).args(["--seed", &number.to_string()])
             }
         };
         let status = self.run(command, &bundle, &log)?;
         let read = self.read(&bundle, status, &log);
-        // Nothing but the figure is kept: an hour would be gigabytes.
+        // Only the figure is kept: an hour would be gigabytes.
         if read.is_ok() {
             discard(&bundle);
             let _ = log.remove();
@@ -109,7 +109,7 @@ impl Blocks for Runs {
 }
 
 impl Runs {
-    /// A run; its bundle and its experiment follow.
+    /// A run without its bundle and experiment, which follow.
     fn command(&self) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
@@ -147,7 +147,7 @@ impl Runs {
                     let is_over = Instant::now() > until;
                     if is_first || is_over {
                         let signal = if is_over { libc::SIGKILL } else { libc::SIGTERM };
-                        // Gone already is as good.
+                        // If it has ended already, that is fine.
                         let _ = children::send(-(child.id() as i32), signal);
                     }
                 }
@@ -167,7 +167,7 @@ impl Runs {
     }
 }
 
-/// Removes a bundle. What cannot be removed is found by the next run, which overwrites nothing.
+/// Removes a bundle. The next run finds one that cannot be removed, and overwrites nothing.
 fn discard(bundle: &Path) {
     let _ = fs::remove_dir_all(bundle);
 }

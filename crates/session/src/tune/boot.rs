@@ -9,11 +9,11 @@ use punctual_plan::lab::with_command_line;
 use punctual_plan::{KernelChoice, VmPlan};
 use std::path::Path;
 
-/// A name, the words that set it, and what it is for.
+/// A name, its words, and its purpose.
 type Parameter = (&'static str, &'static str, &'static str);
 
-/// Documentation/admin-guide/kernel-parameters.txt has them all. A value that the kernel has by
-/// default is found to have no effect.
+/// All are in Documentation/admin-guide/kernel-parameters.txt. A value that is the kernel's default
+/// turns out to have no effect.
 const PARAMETERS: [Parameter; 15] = [
     ("threaded-irqs", "threadirqs", "interrupt handlers are threads, which have priorities"),
     ("preempt-none", "preempt=none", "the kernel is preempted where it returns to user space"),
@@ -32,7 +32,7 @@ const PARAMETERS: [Parameter; 15] = [
     ("mitigations-off", "mitigations=off", "no mitigations of faults of processors"),
 ];
 
-/// What can be tried; with CPUs to keep free, and others beside them, also what moves work there.
+/// The parameters to try; with CPUs to keep free and others beside them, also those that move work.
 pub fn offer(kept_free: Option<&CpuSet>, all: &CpuSet) -> Offer {
     let mut offer = Offer::default();
     let setting = |name: &str, words: String, why: &str| Setting {
@@ -61,7 +61,7 @@ pub fn offer(kept_free: Option<&CpuSet>, all: &CpuSet) -> Offer {
     offer
 }
 
-/// What a virtual machine is called, as `vm:6.12-rt`.
+/// The name of a virtual machine, as `vm:6.12-rt`.
 pub fn name(vm: &VmPlan) -> String {
     match &vm.kernel {
         KernelChoice::Named(name) => format!("vm:{name}"),
@@ -69,10 +69,10 @@ pub fn name(vm: &VmPlan) -> String {
     }
 }
 
-/// Writes the experiment of a block: with the words of what is set.
+/// Writes the experiment of a block, with the words of the settings in force.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write_experiment(of: &Path, words: &[&str], to: &Path) -> Result<(), Failure> {
     let failed = |why: &dyn std::fmt::Display| {
         Failure::failed(format!("cannot write {}: {why}", to.display()))

@@ -1,5 +1,5 @@
-//! Settings set and taken back, through the journal alone: whatever ends a tuning, `punctual
-//! isolate undo` or the next tuning takes back what it had set.
+//! Applies and reverts settings through the journal alone: however a tuning ends, `punctual isolate
+//! undo` or the next tuning reverts its settings.
 
 use super::setting::Setting;
 use crate::exit::Failure;
@@ -10,14 +10,14 @@ use punctual_host::journal::{
     self, Effect, IfChanged, Journal, JournalError, Saved, StepResult, Store, UndoReport, tasks,
 };
 
-/// The settings of a machine, and the journals of what was changed.
+/// The settings of a machine, and the journals of changes.
 #[derive(Clone, Copy)]
 pub struct Changes<'a> {
     pub files: &'a dyn Files,
     pub store: &'a dyn Store,
 }
 
-/// What is wrong with the journals, as the end of a command.
+/// The error of a journal, as the end of a command.
 fn in_journal(error: JournalError) -> Failure {
     match error {
         JournalError::Store { .. } => Failure::failed(error),
@@ -26,10 +26,11 @@ fn in_journal(error: JournalError) -> Failure {
 }
 
 impl Changes<'_> {
-    /// Sets these, and says what became of each write. Nothing of an earlier call stands any more.
+    /// Applies these settings and returns the result of each write. Settings of an earlier call are
+    /// reverted first.
     ///
     /// # Errors
-    /// What was set before cannot be taken back, or a journal cannot be written; a part may be set
+    /// Earlier settings cannot be reverted, or a journal cannot be written; a part may be applied
     /// then, and is in the journal.
     pub fn set(&self, settings: &[&Setting]) -> Result<Vec<StepResult>, Failure> {
         self.restore()?;
@@ -59,10 +60,10 @@ impl Changes<'_> {
         Ok(results)
     }
 
-    /// Takes back what is set by this process, or was by a tuning that was killed.
+    /// Reverts the settings of this process, or of a tuning that was killed.
     ///
     /// # Errors
-    /// Another tuning is going on; or something cannot be taken back: which, and why.
+    /// Another tuning is running; or some setting cannot be reverted: which, and why.
     pub fn restore(&self) -> Result<(), Failure> {
         let own = tasks::own_id(self.files).map_err(Failure::failed)?;
         let boot_id = journal::boot_id(self.files).map_err(in_journal)?;
@@ -113,7 +114,7 @@ fn not_restored(report: &UndoReport) -> Failure {
     ))
 }
 
-/// Why a write did not do what was asked; `None` where it did.
+/// Why a write did not take effect; `None` if it did.
 pub fn refusal(result: &StepResult) -> Option<String> {
     let why = match &result.effect {
         Effect::Changed { .. } | Effect::Already => return None,
@@ -123,7 +124,7 @@ pub fn refusal(result: &StepResult) -> Option<String> {
     Some(format!("{}: {why}", result.path))
 }
 
-/// What the files of these settings hold.
+/// The contents of the files of these settings.
 pub fn snapshot(files: &dyn Files, settings: &[Setting]) -> Vec<FileValue> {
     let mut paths: Vec<&String> = settings
         .iter()
@@ -138,7 +139,7 @@ pub fn snapshot(files: &dyn Files, settings: &[Setting]) -> Vec<FileValue> {
     paths.into_iter().map(held).collect()
 }
 
-/// In what two of them differ, in words.
+/// The differences of two snapshots, in words.
 pub fn differences(before: &[FileValue], after: &[FileValue]) -> Vec<String> {
     let both = before.iter().zip(after);
     let differing = both.filter(|(before, after)| !same(&before.value, &after.value));

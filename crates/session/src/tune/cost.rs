@@ -1,8 +1,8 @@
-//! What a set of settings costs: how often a command runs from begin to end, per second.
+//! The cost of a set of settings: complete runs of a command per second.
 //!
-//! Whole runs are counted, one after the other, over the time that they took: it needs no output of
-//! the command, and any work can be one. Between two runs there is no pause; starting a process is
-//! part of a run.
+//! Complete runs are counted, one after the other, over their total time: the command needs no
+//! output, and any work can be one. There is no pause between runs; starting a process is part of a
+//! run.
 
 use crate::exit::Failure;
 use crate::interrupts::interrupted;
@@ -17,21 +17,21 @@ use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A run that takes longer is killed, and shows nothing.
+/// A run that takes longer is killed and gives no figure.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
 
-/// What became of it.
+/// The result.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Throughput {
-    /// Whole runs over their time; `None` where one failed.
+    /// Complete runs over their time; `None` if one failed.
     pub per_second: Option<f64>,
     pub why: Option<String>,
 }
 
-/// Runs a command until this time has passed, once at least.
+/// Runs a command until this time has passed, at least once.
 ///
 /// # Errors
-/// It was interrupted.
+/// The tuning was interrupted.
 pub fn throughput(
     words: &[String],
     time: Nanos,
@@ -66,14 +66,14 @@ fn start(words: &[String], log: &Member) -> std::io::Result<Child> {
     started(command)
 }
 
-/// How it ended; `None` where it took too long and was killed.
+/// The exit status of the child; `None` if it took too long and was killed.
 fn ended(
     mut child: Child,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Option<ExitStatus>, Failure> {
     let cannot = |why: std::io::Error| Failure::failed(format!("cannot wait for a command: {why}"));
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // Kernels before 5.3 have none: then it is polled.
+    // Kernels before 5.3 have no pidfd: then it is polled.
     let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let (began, mut asked) = (Instant::now(), None::<Instant>);
     loop {
@@ -88,7 +88,7 @@ fn ended(
         }
         if asked.is_none() && is_interrupted() {
             asked = Some(Instant::now());
-            // Gone already is as good.
+            // If it has ended already, that is fine.
             let _ = children::send(-(child.id() as i32), libc::SIGTERM);
         }
         match &fd {
@@ -115,10 +115,10 @@ mod tests {
         let found = of("sleep 0.02", Nanos::from_millis(100), false).expect("a throughput");
         let most = began.elapsed().as_secs_f64();
         let per_second = found.per_second.expect("all runs succeed");
-        // None is shorter than it sleeps; and a busy machine makes them longer, never the count
+        // No run is shorter than its sleep; a busy machine makes runs longer, never the count
         // larger.
         assert!(per_second <= 50.0 && per_second >= 1.0 / most, "{per_second}");
-        // One that is longer than the time is counted as a whole.
+        // A run longer than the time counts as a whole.
         let found = of("sleep 0.05", Nanos::MILLI, false).expect("a throughput");
         assert!(found.per_second.is_some_and(|of| of <= 20.0), "{found:?}");
     }

@@ -1,5 +1,5 @@
-//! The directory of a tuning: what was asked, each block with its figure, and what was found. A
-//! tuning that was killed goes on from it as if it had not been.
+//! The directory of a tuning: the request, each block with its figure, and the findings. A tuning
+//! that was killed resumes from it as if uninterrupted.
 
 use super::reboot_plan::RebootPlan;
 use super::setting::Setting;
@@ -21,13 +21,14 @@ const REQUEST: &str = "request.json";
 const BLOCKS: &str = "blocks.jsonl";
 const LOCK: &str = "tuning.lock";
 const RUNS: &str = "runs";
-/// A command of the cost is run for so long at least, and no further run begins after so long.
+/// Bounds on the time that the command of the cost is run: at least the shortest, and no further
+/// run begins after the longest.
 const SHORTEST_COST: Nanos = Nanos::SECOND;
 const LONGEST_COST: Nanos = Nanos::from_secs(30);
 /// The version of [`Spec`].
 const SPEC: u32 = 1;
 
-/// What a tuning was asked, and what it found when it began.
+/// The request of a tuning, and the machine's state when it began.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spec {
     /// The version of this file.
@@ -35,26 +36,25 @@ pub struct Spec {
     pub experiment: String,
     /// The figure, as `p99.9`.
     pub figure: String,
-    /// What is required of it.
+    /// The requirement on the figure.
     pub require: Option<String>,
-    /// The smallest effect that is to be found, as a factor.
+    /// The smallest effect to detect, as a factor.
     pub smallest: f64,
-    /// How long it may take.
+    /// How long the tuning may take.
     pub within: Nanos,
     /// How long a block measures.
     pub block: Nanos,
-    /// The command whose runs per second show what the set costs.
+    /// The command whose runs per second show the cost of the settings.
     #[serde(default)]
     pub cost: Option<Vec<String>>,
-    /// The virtual machine that boots for each block, as `vm:6.12-rt`; this machine where there is
-    /// none.
+    /// The virtual machine that boots for each block, as `vm:6.12-rt`; none: this machine.
     #[serde(default)]
     pub guest: Option<String>,
-    /// How this machine boots for each block, where it does.
+    /// How this machine boots for each block, if it does.
     #[serde(default)]
     pub reboots: Option<RebootPlan>,
     pub seed: u64,
-    /// The release of the kernel, where it is known.
+    /// The release of the kernel, if known.
     pub kernel: Option<String>,
     /// The settings that are tried.
     pub settings: Vec<Setting>,
@@ -62,15 +62,15 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Of a new tuning; what is asked of it is filled in by the caller.
+    /// The version of a new tuning; the caller fills in the request.
     pub fn version() -> u32 {
         SPEC
     }
 
-    /// As the experiment takes it.
+    /// The options of the experiment.
     pub fn options(&self) -> Options {
         let usual = Options::default();
-        // An effect that counts as none must be smaller than one that is to be found.
+        // An effect that counts as none must be smaller than one to detect.
         let margin = usual.margin.min(1.0 + (self.smallest - 1.0) / 2.0);
         Options {
             smallest: self.smallest,
@@ -83,8 +83,7 @@ impl Spec {
         }
     }
 
-    /// How long the command of the cost is run beside a block: as long as it measures, within
-    /// bounds.
+    /// How long the command of the cost runs beside a block: as long as it measures, within bounds.
     pub fn cost_time(&self) -> Nanos {
         self.block.clamp(SHORTEST_COST, LONGEST_COST)
     }
@@ -95,7 +94,7 @@ impl Spec {
         set.map(|(setting, _)| setting.boot.as_str()).filter(|words| !words.is_empty()).collect()
     }
 
-    /// The same of the settings with these names.
+    /// The words for the settings with these names.
     pub fn words_of(&self, names: &[String]) -> String {
         let on = self.settings.iter().map(|setting| names.contains(&setting.name));
         self.boot_words(&on.collect::<Vec<bool>>()).join(" ")
@@ -108,7 +107,7 @@ impl Spec {
     }
 }
 
-/// A directory that this process has for itself.
+/// The directory, exclusive to this process.
 pub struct Directory {
     root: Member,
     path: PathBuf,
@@ -120,10 +119,10 @@ fn cannot_use(path: &Path, why: &dyn std::fmt::Display) -> Failure {
 }
 
 impl Directory {
-    /// A new one, with the experiment and what is asked.
+    /// Creates one with the experiment and the request.
     ///
     /// # Errors
-    /// It is there already, or cannot be made.
+    /// The directory exists already, or cannot be created.
     pub fn create(path: &Path, experiment: &[u8], spec: &Spec) -> Result<Directory, Failure> {
         if path.exists() {
             return Err(Failure::refused(format!(
@@ -139,10 +138,10 @@ impl Directory {
         Ok(directory)
     }
 
-    /// One that is there, with what was asked.
+    /// Opens an existing one, with its request.
     ///
     /// # Errors
-    /// There is none, it is another version's, or another process uses it.
+    /// There is no such directory, it is of another version, or another process uses it.
     pub fn open(path: &Path) -> Result<(Directory, Spec), Failure> {
         let spec = read_spec(path)?;
         Ok((Directory::lock(path)?, spec))
@@ -164,15 +163,15 @@ impl Directory {
         self.path.join(RUNS)
     }
 
-    /// A further file of it.
+    /// A further file of the directory.
     pub fn member(&self, name: &str) -> Member {
         self.root.join(name)
     }
 
-    /// Keeps a block: it has reached the disk when this returns.
+    /// Stores a block: it has reached the disk when this returns.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The block cannot be written.
     pub fn keep(&self, block: &BlockRecord) -> Result<(), Failure> {
         let member = self.root.join(BLOCKS);
         let cannot = |why: &dyn std::fmt::Display| {
@@ -187,19 +186,19 @@ impl Directory {
         file.write_all(&line).and_then(|()| file.sync_data()).map_err(|why| cannot(&why))
     }
 
-    /// Keeps what was found so far.
+    /// Stores the findings so far.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The document cannot be written.
     pub fn write(&self, document: &TuningDocument) -> Result<(), Failure> {
         self.root.join(DOCUMENT).replace_json_durably(document).map_err(Failure::failed)
     }
 
-    /// The blocks that were measured, and the tuning after them. A line that was cut off is
-    /// removed: its block is measured again.
+    /// The measured blocks, and the tuning after them. A truncated line is removed: its block is
+    /// measured again.
     ///
     /// # Errors
-    /// They are not those of what was asked.
+    /// The blocks do not match the request.
     pub fn replay(&self, spec: &Spec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
         let blocks = self.blocks()?;
         let candidates = Setting::candidates(&spec.settings);
@@ -247,7 +246,7 @@ fn is_of(block: &BlockRecord, request: &Request, spec: &Spec) -> bool {
 /// Whether the tuning in a directory boots this machine.
 ///
 /// # Errors
-/// There is none.
+/// There is no tuning's directory.
 pub fn is_across_reboots(path: &Path) -> Result<bool, Failure> {
     Ok(read_spec(path)?.reboots.is_some())
 }
@@ -263,10 +262,10 @@ fn read_spec(path: &Path) -> Result<Spec, Failure> {
     }
 }
 
-/// What a tuning has found, from its directory.
+/// The findings of a tuning, from its directory.
 ///
 /// # Errors
-/// It has found nothing yet, or is of another version.
+/// The directory has no findings yet, or they are of another version.
 pub fn found(path: &Path) -> Result<TuningDocument, Failure> {
     let member = Member::root(path).join(DOCUMENT);
     let document: TuningDocument = member.read_json().map_err(|why| {

@@ -1,5 +1,5 @@
-//! The settings that this machine offers: the rules of `check` that are not satisfied and have a
-//! fix at run time, and the tweaks of `isolate`, each as far as it would change something.
+//! The settings that this machine offers: the unsatisfied rules of `check` with a fix at run time,
+//! and the tweaks of `isolate`, as far as they would change something.
 
 use super::setting::{OF_ISOLATE, Setting, traits};
 use crate::exit::Failure;
@@ -14,23 +14,23 @@ use punctual_host::journal::record::Write;
 use punctual_host::journal::value::{meaning, same};
 use serde::{Deserialize, Serialize};
 
-/// All that could be tried, and what not.
+/// The settings to try, and those that are not tried.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Offer {
     pub settings: Vec<Setting>,
-    /// What is left out, and why.
+    /// The omitted settings, with reasons.
     pub left_out: Vec<NotTried>,
 }
 
-/// Which of them are wanted.
+/// The selection of settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
-    /// Only these; all where none is named.
+    /// Only these; empty: all.
     pub only: Vec<String>,
     pub without: Vec<String>,
 }
 
-/// What the machine offers to keep these CPUs free; without CPUs, what concerns none in particular.
+/// The machine's offer to keep these CPUs free; without CPUs, settings of no CPU in particular.
 pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
     let mut offer = Offer::default();
     let context = Context::new(files, cpus.cloned());
@@ -44,7 +44,7 @@ pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
     match request.map(|request| Machine::survey(files, &request)) {
         Some(Ok(machine)) => {
             let kept = |tweak: &&Tweak| {
-                // Both are parts of a partition, which a tuning does not make.
+                // These tweaks are parts of a partition, which a tuning does not make.
                 ![tweaks::LOAD_BALANCE, tweaks::REPLUG].contains(&tweak.name)
             };
             tweaks::all().filter(kept).for_each(|tweak| offer.add_tweak(files, &machine, tweak));
@@ -78,8 +78,8 @@ impl Offer {
         self.left_out.push(NotTried { name: name.to_owned(), why });
     }
 
-    /// Adds a setting; one that does the same as another is that one. CPUs that share a clock share
-    /// its file, which is written once.
+    /// Adds a setting, merging equal ones. CPUs that share a clock share its file: it is written
+    /// once.
     fn add(&mut self, mut setting: Setting) {
         let mut seen: Vec<(String, String)> = Vec::new();
         setting.writes.retain(|write| {
@@ -98,7 +98,7 @@ impl Offer {
             setting.writes.len() == other.writes.len() && setting.writes.iter().all(written)
         };
         match self.settings.iter().position(does_same) {
-            // What isolate drafts knows how to be taken back step by step.
+            // The writes drafted by isolate can be reverted step by step.
             Some(place) if self.settings[place].name == setting.name => {
                 self.settings[place].writes = setting.writes;
             }
@@ -116,7 +116,7 @@ impl Offer {
         }
     }
 
-    /// Leaves out the parameters that this command line has already.
+    /// Omits the parameters that this command line has already.
     pub fn leave_out_booted(&mut self, cmdline: &str) {
         let has = |word: &str| cmdline.split_whitespace().any(|there| there == word);
         for setting in std::mem::take(&mut self.settings) {
@@ -147,10 +147,10 @@ impl Offer {
         });
     }
 
-    /// Leaves what is wanted.
+    /// Applies the selection.
     ///
     /// # Errors
-    /// A name that is no setting here.
+    /// A name is not a setting here.
     pub fn choose(&mut self, choice: &Choice) -> Result<(), Failure> {
         for name in choice.only.iter().chain(&choice.without) {
             if self.settings.iter().any(|setting| setting.name == *name) {

@@ -1,4 +1,4 @@
-//! What was found, as files that a system reads when it starts: pure, texts by path.
+//! The findings as files that a system reads when it starts: pure, texts by path.
 
 use super::directory::Spec;
 use super::setting::Setting;
@@ -7,12 +7,12 @@ use punctual_core::{CpuSet, Nanos};
 use punctual_host::journal::record::Write;
 use punctual_report::format;
 
-/// Who is to read them.
+/// The reader of the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
     /// sysctl.d(5), tmpfiles.d(5), udev(7), systemd.unit(5), and GRUB's configuration.
     System,
-    /// TuneD: one profile with all of it.
+    /// TuneD: one profile for everything.
     Tuned,
 }
 
@@ -22,7 +22,7 @@ pub struct File {
     /// Below the root, as `etc/sysctl.d/90-punctual-tune.conf`.
     pub path: &'static str,
     pub text: String,
-    /// What has to be done for it to count without a reboot, or that it takes one.
+    /// The command that puts it in force without a reboot, or that it needs one.
     pub then: &'static str,
 }
 
@@ -30,7 +30,7 @@ pub struct File {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Persistent {
     pub files: Vec<File>,
-    /// What is not in them, and why.
+    /// The settings not in them, with reasons.
     pub not_kept: Vec<String>,
 }
 
@@ -41,21 +41,21 @@ const GRUB: &str = "etc/default/grub.d/90-punctual-tune.cfg";
 const IRQBALANCE: &str = "etc/systemd/system/irqbalance.service.d/90-punctual-tune.conf";
 const TUNED: &str = "etc/tuned/punctual-tune/tuned.conf";
 
-/// One thing to be kept.
+/// A setting to persist.
 enum Kept {
-    /// A name of sysctl(8) and its value.
+    /// A name for sysctl(8) and its value.
     Sysctl(String, String),
     /// A file of /sys and its value.
     Sysfs(String, String),
     /// An attribute of a network interface, which may appear later.
     Net { interface: String, attribute: String, value: String },
-    /// CPUs that interrupts may go to, and those that they must not.
+    /// CPUs that interrupts may use, and those that they must not.
     Interrupts { allowed: CpuSet, kept_free: CpuSet },
     /// Words of the kernel's command line.
     Boot(String),
 }
 
-/// The files of what is recommended.
+/// The files of the recommended settings.
 pub fn files(document: &TuningDocument, spec: &Spec, reader: Reader) -> Persistent {
     let mut all = Persistent::default();
     let mut texts: Vec<(&'static str, String)> = Vec::new();
@@ -120,7 +120,7 @@ fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<Kept> {
 
 const NOT_PLAIN: &str = "its name or value cannot stand in such a file";
 
-/// Whether these words mean themselves in every such file.
+/// Whether these words have no special meaning in any of these files.
 fn is_plain_words(text: &str) -> bool {
     text.chars().all(|c| c == ' ' || (c.is_ascii_graphic() && !"\"'\\$`#".contains(c)))
 }
@@ -180,7 +180,7 @@ fn command_line(words: &str) -> String {
     format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"")
 }
 
-/// The sections of a profile stand for paths.
+/// The sections of a profile and the lines in them.
 fn for_tuned(kept: &Kept) -> Vec<(&'static str, String)> {
     match kept {
         Kept::Sysctl(name, value) => vec![("[sysctl]", format!("{name} = {value}"))],
@@ -197,7 +197,7 @@ fn for_tuned(kept: &Kept) -> Vec<(&'static str, String)> {
 }
 
 /// TuneD joins the values of all options whose names begin with `cmdline` (its plugin bootloader):
-/// each has a name of its own.
+/// each needs a unique name.
 fn tuned_words(words: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let parameter: String = words.split('=').next().unwrap_or_default().chars().map(fit).collect();

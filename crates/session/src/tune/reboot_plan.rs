@@ -1,50 +1,50 @@
-//! How a tuning across reboots boots this machine: what is decided once, when it begins.
+//! How a tuning across reboots boots this machine: decided once, when it begins.
 
 use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a boot is taken to last before the programs run, where nothing is measured yet.
+/// The assumed length of a boot until the programs run, before one is measured.
 const BOOT: Nanos = Nanos::from_secs(60);
 
-/// What is decided once.
+/// The choices made at the beginning.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RebootPlan {
-    /// Blocks that are measured in one boot. What they share of it (where the kernel lies, which
-    /// memory was given to whom) makes them one observation together.
+    /// Blocks per boot. Their common conditions (kernel placement, memory layout) make them one
+    /// observation.
     pub blocks: u32,
-    /// How long after the boot nothing is measured: services start, and memory is in motion.
+    /// Time after the boot without measuring: services start, and memory is in motion.
     pub settle: Nanos,
     pub loader: Loader,
-    /// Whether there is a hardware watchdog, which ends a hang.
+    /// Whether a hardware watchdog ends a hang.
     pub watchdog: bool,
-    /// The directory in which the tuning was begun: an experiment may name files by it.
+    /// The directory in which the tuning was begun: an experiment may name files relative to it.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
 }
 
-/// What boots the kernel, and with which words for one time.
+/// The boot loader, and how it boots the kernel with other words once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loader {
-    /// GRUB 2, with its configuration in this directory; `body` is the entry that was booted,
-    /// without its title.
+    /// GRUB 2, with its configuration in this directory; `body`: the booted entry without its
+    /// title.
     Grub { directory: String, body: String },
-    /// systemd-boot, with `loader/entries` in this directory; `body` is the entry that was booted.
+    /// systemd-boot, with `loader/entries` in this directory; `body` is the booted entry.
     SystemdBoot { directory: String, body: String },
-    /// A guest whose harness boots it again with the words that it finds in this file, as
-    /// `punctual.reboots=` on the command line says.
+    /// A guest that its harness reboots with the words in this file, as requested by
+    /// `punctual.reboots=` on the command line.
     Harness { file: String },
 }
 
 impl RebootPlan {
-    /// How long one observation takes, of blocks that measure so long.
+    /// The time of one observation with blocks of this length.
     pub fn observation(&self, block: Nanos) -> Nanos {
         BOOT + self.settle + Nanos(block.ns().saturating_mul(i64::from(self.blocks)))
     }
 
-    /// What is added to the command line of every boot of the tuning, also of the untouched
-    /// machine: so that all differ by what is tried alone.
+    /// The words for the command line of every boot of the tuning, also of the untouched machine:
+    /// so that boots differ only by the tried parameters.
     pub fn words(&self, boot: u64, tried: &str) -> String {
         let watchdog = if self.watchdog { WATCHDOG } else { "" };
         let tried = if tried.is_empty() { String::new() } else { format!(" {tried}") };
@@ -52,12 +52,12 @@ impl RebootPlan {
     }
 }
 
-/// A kernel that panics boots again after 10 s, and then the usual entry.
+/// A kernel that panics reboots after 10 s, then into the usual entry.
 const PANIC: &str = "panic=10";
 /// systemd arms the hardware watchdog when it starts (systemd(1), kernel command line).
 const WATCHDOG: &str = " systemd.watchdog_sec=60";
-/// Which boot of a tuning this is. The kernel ignores parameters of modules that it does not have,
-/// and does not hand words with a dot to init (init/main.c, `unknown_bootoption`).
+/// The number of this boot in the tuning. The kernel ignores parameters of unknown modules, and
+/// does not pass words with a dot to init (init/main.c, `unknown_bootoption`).
 const MARK: &str = "punctual.tune=";
 
 /// Whether a command line is that of this boot, with all of these words.

@@ -1,9 +1,9 @@
-//! Parameters of a boot of this machine: it boots for each observation, with a service that goes on
-//! after each boot and entries of the boot loader that count for one boot.
+//! Boot parameters of this machine: it boots for each observation, with a service that resumes the
+//! tuning after each boot, and entries of the boot loader that are used once.
 //!
-//! The seam is [`seam::Reboots`]; [`run`] is the loop, which knows no boot loader. Texts of GRUB
-//! ([`grub`]), systemd-boot ([`systemd_boot`]) and systemd ([`unit`]) are pure; [`kept`] writes
-//! them so that whatever ends the tuning, they can be taken back; [`system`] is this machine.
+//! The interface is [`seam::Reboots`]; [`run`] is the loop, independent of boot loaders. Texts of
+//! GRUB ([`grub`]), systemd-boot ([`systemd_boot`]) and systemd ([`unit`]) are pure; [`kept`]
+//! writes them so that they can be reverted however the tuning ends; [`system`] is this machine.
 
 pub mod grub;
 pub mod kept;

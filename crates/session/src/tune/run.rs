@@ -1,4 +1,4 @@
-//! A tuning from its request to what it found.
+//! A tuning from its request to its findings.
 
 use super::blocks::{Blocks, Measured, Runs};
 use super::changes::{Changes, differences, refusal, snapshot};
@@ -18,17 +18,17 @@ use punctual_report::format;
 use std::path::Path;
 use std::time::Instant;
 
-/// What became of a tuning.
+/// The result of a tuning.
 pub struct Ended {
     pub document: TuningDocument,
-    /// What ended it before its end; the settings are taken back, and it can go on.
+    /// Why the tuning ended early; the settings are reverted, and it can be resumed.
     pub broken: Option<Failure>,
 }
 
 /// Begins a tuning.
 ///
 /// # Errors
-/// It cannot begin. Nothing is changed then, or all is taken back.
+/// The tuning cannot begin. Nothing is changed then, or all changes are reverted.
 pub fn begin(
     place: &Path,
     experiment: &[u8],
@@ -48,10 +48,10 @@ pub fn begin(
     with_runs(Some(&changes), &directory, &spec, interrupts, messages)
 }
 
-/// Goes on with a tuning.
+/// Resumes a tuning.
 ///
 /// # Errors
-/// There is none, or the machine is not as it was.
+/// There is no tuning, or the machine has changed.
 pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Ended), Failure> {
     let (files, store) = (Root::system(), journal::Directory::system());
     let (directory, spec) = Directory::open(place)?;
@@ -83,11 +83,11 @@ fn with_runs(
     tune(changes, directory, spec, &mut runs, messages)
 }
 
-/// Sets each setting once and takes it back: what the kernel refuses is left out, and a setting of
-/// which nothing is left is not tried.
+/// Applies and reverts each setting once: writes that the kernel refuses are left out, and a
+/// setting without any writes left is not tried.
 ///
 /// # Errors
-/// Nothing is left, or something could not be taken back.
+/// No setting is left, or one could not be reverted.
 pub fn tried_once(changes: &Changes, mut spec: Spec) -> Result<Spec, Failure> {
     changes.restore()?;
     let before = snapshot(changes.files, &spec.settings);
@@ -134,7 +134,7 @@ fn unchanged(
     }
 }
 
-/// What a setting's file held when the tuning was asked for.
+/// The contents of the settings' files at the time of the request.
 fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
     let writes = spec.settings.iter().flat_map(|setting| &setting.writes);
     let mut all: Vec<_> = writes
@@ -148,12 +148,12 @@ fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
     all
 }
 
-/// The tuning, on a machine that measures blocks somehow. Whatever ends it, the settings are taken
-/// back; only what kills this process leaves them to the journal. Without `changes` blocks boot
-/// with their settings, and nothing is changed here.
+/// Runs the tuning on a machine that measures blocks. However it ends, the settings are reverted;
+/// only killing this process leaves them to the journal. Without `changes` blocks boot with their
+/// settings, and nothing is changed here.
 ///
 /// # Errors
-/// It cannot begin, or the settings cannot be taken back.
+/// The tuning cannot begin, or the settings cannot be reverted.
 pub fn tune(
     changes: Option<&Changes>,
     directory: &Directory,
@@ -193,7 +193,7 @@ pub fn tune(
     Ok(Ended { document, broken: ran.err() })
 }
 
-/// What was found, with what the experiment does not know.
+/// The findings, with the facts that the experiment does not know.
 pub fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
     let mut found = tuning.outcome(&spec.figure);
     if let Some(cost) = found.set.as_mut().and_then(|set| set.cost.as_mut()) {
@@ -212,7 +212,7 @@ pub fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningD
     }
 }
 
-/// This machine, as the experiment knows one.
+/// This machine, as the experiment's interface.
 struct OnMachine<'a> {
     changes: Option<&'a Changes<'a>>,
     directory: &'a Directory,
@@ -222,7 +222,7 @@ struct OnMachine<'a> {
     kept: Vec<BlockRecord>,
     /// The time of earlier processes.
     before: Nanos,
-    /// Why the next block cannot be used: a setting was refused that was not before.
+    /// Why the next block cannot be used: a setting was refused that was accepted before.
     refused: Option<String>,
     last: Option<Measured>,
     throughput: Throughput,
@@ -283,7 +283,8 @@ impl Machine for OnMachine<'_> {
     }
 }
 
-/// A line of each block: on a terminal in the place of the one before, unless it cannot be used.
+/// Shows a line of each block; on a terminal it replaces the one before, unless the block is
+/// unusable.
 pub fn progress(messages: Listener, spec: &Spec, block: &BlockRecord) {
     let figure = match (block.figure, &block.why) {
         (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),

@@ -1,34 +1,34 @@
-//! A setting that can be tried, and what is known of it beside its writes.
+//! A setting that can be tried, and its traits besides its writes.
 
 use punctual_analyze::tune::{Candidate, Risk};
 use punctual_core::Nanos;
 use punctual_host::journal::record::Write;
 use serde::{Deserialize, Serialize};
 
-/// A setting of this machine, with the value that is tried.
+/// A setting of this machine, with the value to try.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Setting {
-    /// Its name, as `--only` takes it: that of the rule of `check`, or of the tweak of `isolate`.
+    /// The name, as `--only` takes it: that of the rule of `check`, or of the tweak of `isolate`.
     pub name: String,
-    /// What it is for, in one sentence.
+    /// The purpose, in one sentence.
     pub why: String,
-    /// Where that can be read.
+    /// The source of that statement.
     pub source: String,
     /// The writes that set it.
     pub writes: Vec<Write>,
-    /// The words of the kernel's command line that set it, where it takes a boot; else empty.
+    /// The words on the kernel's command line if the setting needs a boot; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
 }
 
-/// What is known of a setting, whichever machine offers it.
+/// Traits of a setting that are the same on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traits {
-    /// What it may do besides what it is for.
+    /// The side effects.
     pub risk: Risk,
-    /// How long after a switch blocks do not count yet, in s.
+    /// Time after a switch in which blocks do not count, in s.
     pub wash_out_s: i64,
-    /// Whether it is tried only where `--only` names it: it takes a protection away.
+    /// Whether the setting is tried only if `--only` names it: it removes a protection.
     pub only_named: bool,
 }
 
@@ -36,17 +36,17 @@ const LOW: Traits = Traits { risk: Risk::Low, wash_out_s: 0, only_named: false }
 const MEDIUM: Traits = Traits { risk: Risk::Medium, ..LOW };
 const NAMED: Traits = Traits { risk: Risk::High, only_named: true, ..LOW };
 
-/// Huge pages, merged pages and compacted memory stay for a while: khugepaged scans every 10 s
-/// (`khugepaged/scan_sleep_millisecs`), NUMA balancing every 60 s at most, of which the first
-/// passes matter (`scan_period_max_ms`).
+/// Huge pages, merged pages and compacted memory persist for a while: khugepaged scans every 10 s
+/// (`khugepaged/scan_sleep_millisecs`), NUMA balancing every 60 s at most, and its first passes
+/// matter (`scan_period_max_ms`).
 const MEMORY_S: i64 = 15;
-/// A clock and its voltage follow within milliseconds; the temperature takes longer, and drift
-/// within a group is seen by its controls.
+/// A clock and its voltage follow within milliseconds; the temperature takes longer, and the
+/// controls of a group reveal drift within it.
 const POWER_S: i64 = 2;
 
-/// What is known of each that is not [`LOW`], by its name.
+/// The traits of each setting that differ from [`LOW`], by its name.
 const KNOWN: [(&str, Traits); 33] = [
-    // Of the boot.
+    // Boot parameters.
     ("mitigations-off", NAMED),
     ("no-watchdogs", NAMED),
     ("idle-poll", NAMED),
@@ -59,7 +59,7 @@ const KNOWN: [(&str, Traits); 33] = [
     ("hung-task-detector", NAMED),
     ("machine-check", NAMED),
     ("machine-check-polling", NAMED),
-    // It changes what this program itself measures with.
+    // Changes the clock of this program's own measurements.
     ("clocksource", NAMED),
     ("cpus-online", NAMED),
     ("governor", Traits { wash_out_s: POWER_S, ..MEDIUM }),
@@ -79,28 +79,29 @@ const KNOWN: [(&str, Traits); 33] = [
     ("swap", Traits { wash_out_s: MEMORY_S, ..LOW }),
     ("irq-affinity", MEDIUM),
     ("interrupts-elsewhere", MEDIUM),
-    // Statistics that are collected every few seconds at most before.
+    // The statistics are otherwise collected every few seconds at most.
     ("vmstat", Traits { wash_out_s: 1, ..LOW }),
     ("vm-statistics", Traits { wash_out_s: 1, ..LOW }),
 ];
 
-/// Before the name of a tweak of `isolate` where a rule of `check` has the same with another value.
+/// The prefix of an `isolate` tweak's name if a rule of `check` has the same one with another
+/// value.
 pub const OF_ISOLATE: &str = "isolate-";
 
-/// What is known of the setting with this name.
+/// The traits of the setting with this name.
 pub fn traits(name: &str) -> Traits {
     let name = name.strip_prefix(OF_ISOLATE).unwrap_or(name);
     KNOWN.iter().find(|(known, _)| *known == name).map_or(LOW, |(_, traits)| *traits)
 }
 
-/// The names of all settings of which more is known.
+/// The names of all settings with known traits.
 #[cfg(test)]
 pub fn known() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
 impl Setting {
-    /// The value that is tried, in words: one file with its value, or how many.
+    /// The value to try, in words: one file with its value, or a count.
     pub fn value(&self) -> String {
         let is_same = |write: &&Write| self.writes.first().is_some_and(|w| w.new == write.new);
         let same = self.writes.iter().filter(is_same).count();
@@ -114,7 +115,8 @@ impl Setting {
         }
     }
 
-    /// As the experiment takes it. Two that write different values to one file exclude each other.
+    /// The candidates of the experiment. Two settings that write different values to one file
+    /// exclude each other.
     pub fn candidates(all: &[Setting]) -> Vec<Candidate> {
         let candidate = |setting: &Setting| {
             let Traits { risk, wash_out_s, only_named } = traits(&setting.name);

@@ -1,5 +1,5 @@
-//! A machine made of files in memory, whose tuning can be killed at any change, and blocks that
-//! follow from what is set.
+//! A machine of files in memory, whose tuning can be killed at any change, and blocks that depend
+//! on the settings.
 
 use super::blocks::{Blocks, Measured};
 use super::cost::Throughput;
@@ -14,34 +14,34 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 
-/// What a process that is killed ends with.
+/// The panic payload of a killed process.
 pub struct Killed;
 
-/// Counts what changes something, and kills at one of it.
+/// Counts changes, and kills at one of them.
 #[derive(Default)]
 pub struct Fate {
-    /// Changes that are survived; `None`: all.
+    /// The number of changes to survive; `None`: all.
     pub left: Cell<Option<usize>>,
     pub count: Cell<usize>,
 }
 
 impl Fate {
-    /// A change is about to be made.
+    /// Called before each change.
     pub fn meet(&self) {
         self.count.set(self.count.get() + 1);
         match self.left.get() {
-            // No message, and nothing but what the kernel does at the end of a process.
+            // No message, and nothing beyond the kernel's work at the end of a process.
             Some(0) => std::panic::resume_unwind(Box::new(Killed)),
             left => self.left.set(left.map(|n| n - 1)),
         }
     }
 }
 
-/// The machine.
+/// A machine made of files.
 #[derive(Default)]
 pub struct World {
     pub files: RefCell<BTreeMap<String, String>>,
-    /// Files that take no value.
+    /// Files that refuse values.
     pub refusing: Vec<String>,
     journals: RefCell<BTreeMap<String, Vec<u8>>>,
     pub fate: Fate,
@@ -69,7 +69,7 @@ impl World {
         self.files.borrow_mut().insert(path.to_owned(), format!("{value}\n"));
     }
 
-    /// The process before is gone, another one has begun.
+    /// Replaces the process by a new one.
     pub fn start(&self, pid: i32) {
         self.files.borrow_mut().retain(|path, _| !path.ends_with("/stat"));
         self.put("/proc/self/stat", &stat(pid));
@@ -165,7 +165,7 @@ impl Store for World {
     }
 }
 
-/// Blocks of 10 s whose figure follows from what is really set, and from their number.
+/// Blocks of 10 s whose figure depends on the real settings, and on their number.
 pub struct Scripted<'a> {
     pub world: &'a World,
     pub settings: &'a [Setting],
@@ -178,7 +178,7 @@ pub struct Scripted<'a> {
 
 impl Blocks for Scripted<'_> {
     fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure> {
-        // While it is measured, and when it has been measured and is not kept yet.
+        // During the block, and after it before it is stored.
         self.world.fate.meet();
         if self.interrupted_at == Some(number) {
             return Err(crate::interrupts::interrupted());
@@ -192,7 +192,7 @@ impl Blocks for Scripted<'_> {
             }
             figure *= if *on { *effect } else { 1.0 };
         }
-        // Within 4 %, and the same each time.
+        // Within 4 %, and reproducible.
         let noise = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         figure *= 1.0 + 0.04 * (noise as f64 / f64::from(1 << 24) - 0.5);
         self.elapsed += Nanos::from_secs(10);
@@ -223,7 +223,7 @@ impl Blocks for Scripted<'_> {
     }
 }
 
-/// A setting that writes these values over those.
+/// A setting that changes these files from the first values to the second.
 pub fn setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
     Setting {
         name: name.to_owned(),
@@ -237,7 +237,7 @@ pub fn setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
     }
 }
 
-/// What is asked of a tuning of these.
+/// The request of a tuning with these.
 pub fn spec(settings: Vec<Setting>, seconds: i64) -> Spec {
     Spec {
         version: Spec::version(),

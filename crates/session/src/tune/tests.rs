@@ -1,4 +1,4 @@
-//! Tunings of a machine in memory: what they find, what they leave behind, and how they go on.
+//! Tunings of a machine in memory: their findings, their leftovers, and resuming.
 
 use super::apply;
 use super::changes::Changes;
@@ -26,7 +26,7 @@ const KSM: &str = "/sys/kernel/mm/ksm/run";
 const RPS: [&str; 2] =
     ["/sys/class/net/eth0/queues/rx-0/rps_cpus", "/sys/class/net/eth0/queues/rx-1/rps_cpus"];
 
-/// One that halves the figure, one that does nothing, one that makes it worse.
+/// Settings that halve the figure, do nothing, and worsen it.
 const EFFECTS: [f64; 3] = [0.5, 1.0, 1.6];
 
 fn world() -> World {
@@ -41,7 +41,7 @@ fn settings() -> Vec<Setting> {
     ]
 }
 
-/// A place without a disk below it: blocks are synced.
+/// A directory without a disk below it: blocks are synced.
 fn place() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
@@ -108,7 +108,7 @@ fn what_the_set_costs_is_measured_beside_its_blocks() {
     assert!(ratio.interval[0] < 0.9 && 0.9 < ratio.interval[1], "{ratio:?}");
     assert!(ratio.ratio > 0.88 && ratio.ratio < 0.92, "{ratio:?}");
     assert_eq!((cost.answer, cost.command.as_str()), (Answer::Worse, "make 'all of it'"));
-    // It is of the last comparison alone, and a block goes without where the command failed.
+    // The cost covers the last comparison alone, and a block lacks it if the command failed.
     let (blocks, _) = directory.replay(&spec).unwrap();
     let with = |purpose: &str| {
         let of = blocks.iter().filter(|block| block.purpose == purpose);
@@ -116,18 +116,18 @@ fn what_the_set_costs_is_measured_beside_its_blocks() {
     };
     assert_eq!((with("screen"), with("pilot")), (0, 0));
     assert!(with("confirm") >= 10, "{}", with("confirm"));
-    // Without a command nothing is said of it.
+    // Without a command there is no cost.
     let (other, spec) = (place.path().join("u"), super::testing::spec(settings(), 3_600));
     let directory = Directory::create(&other, b"", &spec).unwrap();
     let found = whole(tuned(&world, &directory, &spec)).document;
     assert_eq!(found.set.and_then(|set| set.cost), None);
 }
 
-/// Of so many that were killed, one goes on to its end: each takes a whole tuning.
+/// One of this many killed tunings is resumed to its end: each takes a whole tuning.
 const RESUMED: usize = 7;
 
-/// At every change to the machine or its journal, and in and after every block: what stands is
-/// taken back, and the tuning goes on to the same end as one that was never killed.
+/// Kills at every change to the machine or its journal, and in and after every block: the changes
+/// are reverted, and the resumed tuning has the same result as one that was never killed.
 #[test]
 fn killed_at_any_step_all_is_taken_back_and_it_goes_on_to_the_same_end() {
     let spec = spec(settings(), 340);
@@ -147,7 +147,7 @@ fn killed_at_any_step_all_is_taken_back_and_it_goes_on_to_the_same_end() {
         assert!(killed.is::<Killed>(), "step {survived}");
         drop(directory);
         world.start(101);
-        // By hand in most cases, by the tuning itself in the others.
+        // Reverts by hand in most cases; the tuning itself reverts in the others.
         if survived % (2 * RESUMED) != 0 {
             let undone = undo(&world, &world, IfChanged::Report, |_| true).unwrap();
             assert!(undone.is_complete(), "step {survived}: {undone:?}");
@@ -212,7 +212,7 @@ fn two_tunings_at_a_time_are_refused() {
     let world = world();
     let changes = Changes { files: &world, store: &world };
     changes.set(&[&settings()[1]]).unwrap();
-    // The first still lives.
+    // The first still runs.
     let first = world.files.borrow()["/proc/100/stat"].clone();
     world.start(101);
     world.files.borrow_mut().insert("/proc/100/stat".to_owned(), first);
@@ -249,7 +249,7 @@ fn kept() -> (Spec, punctual_bundle::tune::TuningDocument) {
     ));
     all.push(setting("odd", &[("/sys/class/net/a\"b/queues/rx-0/rps_cpus", "3", "1")]));
     found.recommended = all.iter().map(|setting| setting.name.clone()).collect();
-    // Figures of the scripted blocks, in the digits that they have by hand.
+    // Rounds figures of the scripted blocks to readable digits.
     found.settings.iter_mut().for_each(|setting| setting.effect = None);
     (Spec { settings: all, ..spec }, found)
 }
@@ -293,7 +293,7 @@ fn applied_files_go_again_unless_they_were_changed() {
     assert!(apply::undo(&path).unwrap().not_done.is_empty());
     assert_eq!(names(), before);
     assert!(apply::undo(&path).is_err(), "nothing is applied any more");
-    // One that a hand has changed stays, and so does what is there already.
+    // A setting changed by hand stays, and so does one that is in force already.
     apply::apply(&path, root.path(), Reader::System).unwrap();
     std::fs::write(sysctl.join("90-punctual-tune.conf"), "vm.stat_interval = 10\n").unwrap();
     let report = apply::undo(&path).unwrap();

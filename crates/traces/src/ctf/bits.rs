@@ -3,13 +3,13 @@
 use super::layout::{Count, Layout, Number};
 use crate::bytes::ByteOrder;
 
-/// A number or a text that was read.
+/// A number or a text.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Value {
     #[default]
     None,
     Number(i64),
-    /// The bytes of a packet from one to another.
+    /// The range of a text's bytes in the packet.
     Text(u64, u64),
 }
 
@@ -22,23 +22,23 @@ impl Value {
     }
 }
 
-/// Why something cannot be read.
+/// Why reading stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
-    /// It goes on behind the bytes at hand.
+    /// More bytes are needed than available.
     Further,
-    /// It goes on behind the end of the packet, or is none of what the metadata declares.
+    /// It exceeds the packet, or contradicts the metadata.
     Broken,
 }
 
-/// A part of a packet. All places are bits from the packet's first.
+/// A part of a packet. All positions are in bits from the packet's start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a> {
-    /// The bytes at hand, and where they begin: at a whole byte.
+    /// The available bytes, and their position: at a whole byte.
     pub(super) bytes: &'a [u8],
     pub(super) from: u64,
     pub(super) at: u64,
-    /// Where the packet's content ends.
+    /// The end of the packet's content.
     pub(super) end: u64,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Bits<'a> {
         for _ in 0..count {
             let before = self.at;
             self.read(element, values)?;
-            // Of nothing there may be any number.
+            // Empty elements may have any count.
             if self.at == before {
                 break;
             }
@@ -109,7 +109,7 @@ impl<'a> Bits<'a> {
         self.at = self.at.next_multiple_of(align.into());
     }
 
-    /// Passes over bits that must be there.
+    /// Skips bits, which must exist.
     fn pass(&mut self, bits: u64) -> Result<(), Stop> {
         let to = self.at.checked_add(bits).filter(|to| *to <= self.end).ok_or(Stop::Broken)?;
         if to > self.from + self.bytes.len() as u64 * 8 {
@@ -119,7 +119,7 @@ impl<'a> Bits<'a> {
         Ok(())
     }
 
-    /// What lies at hand from here to the end of the packet.
+    /// The available bytes from here to the end of the packet.
     fn rest(&self) -> &'a [u8] {
         let from = (self.at.saturating_sub(self.from) / 8) as usize;
         let to = (self.end.saturating_sub(self.from) / 8) as usize;
@@ -144,8 +144,8 @@ impl<'a> Bits<'a> {
         })
     }
 
-    /// Bits that are no whole bytes: counted from the lowest of a byte on in little-endian order,
-    /// from the highest on in the other (CTF 1.8, 4.1.5).
+    /// Bits that are not whole bytes: counted from the lowest of a byte in little-endian order,
+    /// from the highest in big-endian order (CTF 1.8, 4.1.5).
     fn odd_bits(&self, place: u64, size: u64, order: ByteOrder) -> u64 {
         let bit = |at: u64| match order {
             ByteOrder::Little => self.bytes[(at / 8) as usize] >> (at % 8) & 1,

@@ -1,4 +1,4 @@
-//! What the streams of a trace and their events are, as the metadata declares them.
+//! The classes of streams and events, as declared in the metadata.
 
 use super::event::Event;
 use super::layout::{Compiler, Layout};
@@ -7,7 +7,7 @@ use crate::TraceError;
 use crate::decoder::Decoder;
 use std::collections::{BTreeMap, HashMap};
 
-/// How packets and events of a trace are read.
+/// The layouts of a trace's packets and events.
 #[derive(Debug)]
 pub(super) struct Classes {
     pub(super) packet_header: Layout,
@@ -16,22 +16,22 @@ pub(super) struct Classes {
     pub(super) instance: Option<u32>,
     pub(super) streams: BTreeMap<u64, StreamClass>,
     pub(super) events: HashMap<(u64, u64), Event>,
-    /// Numbers and texts of the largest event.
+    /// The number of values of the largest event.
     pub(super) places: usize,
-    /// Ticks of the clock a second.
+    /// Ticks of the clock per second.
     pub(super) frequency: u64,
-    /// Losses lie behind the last event of their packet (lttng-modules, lib/ringbuffer: a buffer is
+    /// Losses occur after the last event of a packet (lttng-modules, lib/ringbuffer: a buffer is
     /// ended when the next one is free); other tracers may lose before it.
     pub(super) loses_at_the_end: bool,
 }
 
-/// The parts of a stream, and the places of their numbers.
+/// The parts of a stream, with the indices of their numbers.
 #[derive(Debug)]
 pub(super) struct StreamClass {
     pub(super) packet_context: Layout,
     pub(super) event_header: Layout,
     pub(super) event_context: Layout,
-    /// Where an event's own places begin.
+    /// The index of an event's first value.
     pub(super) header_from: usize,
     pub(super) begin: Option<u32>,
     pub(super) end: Option<u32>,
@@ -40,9 +40,9 @@ pub(super) struct StreamClass {
     pub(super) discarded: Option<u32>,
     pub(super) sequence: Option<u32>,
     pub(super) cpu: Option<u32>,
-    /// Where the event's id is: that of a part which was read last.
+    /// The indices of the event's id: that of the last part read counts.
     pub(super) ids: Vec<u32>,
-    /// What reads the clock in the header of an event, and in how many bits.
+    /// The clock values in the header of an event, with their size in bits.
     pub(super) clocks: Vec<(u32, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! From the fields of an event to the values that its meaning needs.
+//! Converts the fields of an event to the values that its meaning needs.
 
 use super::bits::Value;
 use super::layout::{Layout, Seen};
@@ -10,18 +10,18 @@ use crate::task_state::StateBits;
 use punctual_core::event::Tid;
 use std::collections::{HashMap, VecDeque};
 
-/// What the events of one id are.
+/// The events of one id.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) context: Layout,
     pub(super) fields: Layout,
     known: Known,
-    /// Its place in the decoder; `None` where that has too many.
+    /// Its index in the decoder; `None` beyond the limit.
     place: Option<usize>,
     slots: [Option<u32>; SLOTS],
-    /// lttng-modules shows priorities from MAX_RT_PRIO on: real-time ones are negative.
+    /// lttng-modules shifts priorities by MAX_RT_PRIO: real-time ones are negative.
     prio_from: i64,
-    /// For a system call two arguments, or the result.
+    /// For a system call, two arguments or the result.
     call: [Option<u32>; 2],
     tid: Option<u32>,
     pub(super) cpu: Option<u32>,
@@ -29,17 +29,17 @@ pub(super) struct Event {
     task: [Option<u32>; 3],
 }
 
-/// What is known of the machine while its events are read.
+/// The state of the machine while its events are read.
 #[derive(Debug)]
 pub(super) struct Machine {
     state: StateBits,
-    /// Which task runs on a CPU.
+    /// The running task of each CPU.
     pub(super) running: HashMap<u16, Tid>,
-    /// The call that a task is in, where an exit does not name it.
+    /// The current call of a task, if an exit does not name it.
     entered: HashMap<Tid, u32>,
 }
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_TASKS: usize = 1 << 20;
 const MOST_CPUS: usize = 1 << 14;
 const MAX_RT_PRIO: i64 = 100;
@@ -65,7 +65,7 @@ impl Event {
         let mut slots = [None; SLOTS];
         if let Known::Meaning(meaning) = known {
             for (slot, of) in slots.iter_mut().zip(meaning.slots()) {
-                // In LTTng `pid` is that of the process, where `tid` is there, too.
+                // In LTTng, `pid` is the process if `tid` exists, too.
                 let (threads, others): (Vec<&str>, Vec<&str>) =
                     of.names.split('|').partition(|name| name.ends_with("tid"));
                 let element = |name: &str| {
@@ -108,7 +108,7 @@ impl Event {
         }
     }
 
-    /// Takes an event: `text` gives the bytes of a text.
+    /// Takes an event: `text` returns the bytes of a text.
     pub(super) fn take<'a>(
         &self,
         values: &[Value],
@@ -176,7 +176,7 @@ impl Event {
             let found = value(self.slots[slot]);
             let number = found.number();
             match of.form {
-                // Flags of a request as lttng-modules has them: RWBS_FLAG_WRITE is the first.
+                // The flags of a request in lttng-modules: RWBS_FLAG_WRITE is the first.
                 Form::Text if number.is_some_and(|flags| flags & 1 != 0) => read.texts[slot] = b"W",
                 Form::Comm | Form::Text => read.texts[slot] = text(found),
                 Form::State => read.state = number.map(|bits| machine.state.state(bits)),

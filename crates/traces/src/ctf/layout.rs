@@ -1,11 +1,11 @@
-//! From declared types to what is read one after the other: each number and text has a place.
+//! Converts declared types to a sequence of reads: each number and text has an index.
 
 use super::types::{Integer, Length, Structure, Type};
 use crate::TraceError;
 use crate::bytes::ByteOrder;
 use std::rc::Rc;
 
-/// How a part of a packet is read.
+/// A step in reading a part of a packet.
 #[derive(Debug)]
 pub(super) enum Layout {
     Number {
@@ -39,7 +39,7 @@ pub(super) enum Layout {
     },
 }
 
-/// Values that choose an option.
+/// Values that select an option.
 type Ranges = Vec<(i64, i64)>;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,11 +53,11 @@ pub(super) struct Number {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Count {
     Fixed(u64),
-    /// The number at this place.
+    /// The number with this index.
     At(u32),
 }
 
-/// What there is below a name.
+/// The structure below a name.
 #[derive(Clone, Debug)]
 pub(super) enum Seen {
     Number(u32, Option<Rc<Vec<(String, i64, i64)>>>),
@@ -74,7 +74,6 @@ impl Seen {
         fields.iter().find(found).map(|(_, seen)| seen)
     }
 
-    /// The place of a number.
     pub(super) fn number(&self, name: &str) -> Option<u32> {
         match self.get(name) {
             Some(Seen::Number(place, _)) => Some(*place),
@@ -82,7 +81,7 @@ impl Seen {
         }
     }
 
-    /// The places of all numbers of a name, in structures and options, too.
+    /// The indices of all numbers with a name, including those in structures and options.
     pub(super) fn numbers(&self, name: &str) -> Vec<u32> {
         let Seen::Fields(fields) = self else { return Vec::new() };
         let mut places = Vec::new();
@@ -97,7 +96,7 @@ impl Seen {
         places
     }
 
-    /// Its own numbers and texts, in their order.
+    /// Its own numbers and texts in order.
     pub(super) fn fields(&self) -> &[(String, Seen)] {
         match self {
             Seen::Fields(fields) => fields,
@@ -106,22 +105,22 @@ impl Seen {
     }
 }
 
-/// No event of the kernel has as many.
+/// The maximum number of values per event: more than any kernel event has.
 const MOST_PLACES: u32 = 1 << 12;
-/// What all events of a trace together have at most.
+/// The maximum size of all events of a trace together.
 const MOST_LAYOUTS: usize = 1 << 20;
 
-/// Makes layouts, those of one stream's packets and events one after the other.
+/// Makes the layouts of one stream's packets and events.
 #[derive(Clone, Debug)]
 pub(super) struct Compiler {
     order: ByteOrder,
-    /// Numbers and texts so far.
+    /// The number of numbers and texts so far.
     pub(super) places: u32,
-    /// Those that read the clock, and their sizes in bits.
+    /// Those with the clock, and their sizes in bits.
     pub(super) clocks: Vec<(u32, u32)>,
-    /// What may be named from its beginning: `stream.event.header`.
+    /// The names that are absolute: `stream.event.header`.
     roots: Vec<(&'static str, Seen)>,
-    /// The structures that are open, from the outermost on.
+    /// The open structures, outermost first.
     open: Vec<Vec<(String, Seen)>>,
 }
 
@@ -130,7 +129,7 @@ impl Compiler {
         Compiler { order, places: 0, clocks: Vec::new(), roots: Vec::new(), open: Vec::new() }
     }
 
-    /// The layout of a part of packets or events, by which later ones may name its fields.
+    /// The layout of a part of packets or events; later parts may refer to its fields.
     pub(super) fn part(
         &mut self,
         root: &'static str,
@@ -228,8 +227,8 @@ impl Compiler {
             }
             Type::Integer(Integer { size, align, .. }) if size % align == 0 => {
                 let (bits, align) = ((*size).into(), *align);
-                // Elements that lie side by side are passed over at once; of a few, as the two
-                // arguments of a system call, each is kept.
+                // Contiguous elements are skipped at once; short arrays, such as the two arguments
+                // of a system call, are kept.
                 if let Count::Fixed(count @ 1..=KEPT) = count {
                     let many = (0..count).map(|at| {
                         let (layout, seen) = self.of(element, budget)?;
@@ -301,11 +300,11 @@ impl Compiler {
     }
 }
 
-/// Elements of an array of numbers that are kept.
+/// The maximum number of array elements that are kept.
 const KEPT: u64 = 16;
 
 impl Layout {
-    /// To which bits of a packet it is aligned.
+    /// Its alignment in bits of a packet.
     pub(super) fn align(&self) -> u32 {
         match self {
             Layout::Number { form, .. } => form.align,

@@ -1,15 +1,14 @@
-//! The words of TSDL, the language of CTF 1.8's metadata (diamon.org/ctf, appendix A and C).
+//! The tokens of TSDL, the language of CTF 1.8's metadata (diamon.org/ctf, appendix A and C).
 
 use super::broken;
 use crate::TraceError;
 
-/// A word, and the line that it is on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Token {
     Name(String),
     Text(String),
     Number(u64),
-    /// `{`, `;`, `:=`, `...`: one sign, or several that are one.
+    /// `{`, `;`, `:=`, `...`: a sign, possibly of several characters.
     Sign(&'static str),
 }
 
@@ -17,10 +16,10 @@ const SIGNS: [&str; 19] = [
     "...", ":=", "->", "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", ".", "=", "*", "-",
     "+",
 ];
-/// No metadata has as many: a kernel's, with all its tracepoints, has 300,000.
+/// The maximum number of tokens: the metadata of a kernel with all its tracepoints has 300,000.
 const MOST_TOKENS: usize = 1 << 23;
 
-/// Words of a text, with their lines.
+/// The tokens of a text, with their lines.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, TraceError> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -74,7 +73,7 @@ fn token(rest: &str, first: char, line: u32) -> Result<(Token, usize), TraceErro
     Ok((Token::Sign(sign), sign.len()))
 }
 
-/// A number as C writes it: decimal, `0x…` or octal, with `u` and `l` behind it.
+/// A number in C syntax: decimal, `0x…` or octal, with suffixes `u` and `l`.
 fn number(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
@@ -85,7 +84,7 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// What stands between the quotation marks, and how long it is with them.
+/// The text between quotation marks, and its length including them.
 fn text(rest: &str) -> Option<(Token, usize)> {
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1);

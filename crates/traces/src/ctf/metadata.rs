@@ -4,7 +4,7 @@ use super::parse::{Attribute, Parser, Value, byte_order};
 use super::types::{Clock, EventType, Metadata, StreamType};
 use crate::TraceError;
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_EVENTS: usize = 1 << 16;
 const MOST_STREAMS: usize = 1 << 12;
 const MOST_VALUES: usize = 1 << 10;
@@ -58,7 +58,7 @@ fn environment(attributes: Attributes, metadata: &mut Metadata) {
     }
 }
 
-/// The first clock; no tracer of the kernel has two.
+/// The first clock; kernel tracers have only one.
 fn clock(attributes: Attributes, metadata: &mut Metadata) {
     let mut clock = Clock { name: String::new(), frequency: 1_000_000_000 };
     for (key, attribute) in attributes {

@@ -3,23 +3,23 @@
 use crate::meaning::Meaning;
 use crate::syscall::Call;
 
-/// What an event is to us.
+/// The meaning of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Known {
     Meaning(Meaning),
     Call(Call),
-    /// The exit of a call that it does not name: LTTng before 2.6.
+    /// The exit of an unnamed call: LTTng before 2.6.
     ExitOfAny,
-    /// A task that was there when tracing began.
+    /// A task that existed when tracing began.
     Task,
     Other,
 }
 
-/// What lttng-modules puts before names of tracepoints that would not say their system.
+/// The prefixes that lttng-modules adds to tracepoint names that lack their system.
 const PREFIXES: [&str; 7] =
     ["timer_", "irq_", "power_", "kmem_", "x86_irq_vectors_", "x86_exceptions_", "lock_"];
 
-/// The tracepoint's system, where that is known, its name, and what it is to us.
+/// The tracepoint's system, if known, its name and its meaning.
 pub(super) fn known(name: &str) -> (Option<String>, String, Known) {
     if let Some((system, name)) = name.split_once(':') {
         let known = Meaning::of(Some(system), name).map_or(Known::Other, Known::Meaning);

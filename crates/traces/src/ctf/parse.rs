@@ -1,4 +1,4 @@
-//! From the text of the metadata to its declarations.
+//! Parses the text of the metadata to declarations.
 
 use super::broken;
 use super::lexer::{Token, tokens};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 type Read<T> = Result<T, TraceError>;
 
 const MOST_DEPTH: u32 = 32;
-/// Alignments in bits; pages are aligned to no more.
+/// The maximum alignment in bits: that of pages.
 const MOST_ALIGN: u64 = 8 << 12;
 
 /// The value of an attribute: `size = 32`.
@@ -21,7 +21,6 @@ pub(super) enum Value {
     Text(String),
 }
 
-/// What an attribute of a block is.
 #[derive(Clone, Debug)]
 pub(super) enum Attribute {
     Value(Value),
@@ -61,7 +60,7 @@ impl Parser {
         matches!(self.peek(), Some(Token::Sign(found)) if *found == sign)
     }
 
-    /// Passes over a sign, if it is the next.
+    /// Skips a sign, if it is next.
     pub(super) fn take(&mut self, sign: &str) -> bool {
         let is = self.is(sign);
         self.at += usize::from(is);
@@ -112,7 +111,7 @@ impl Parser {
         Ok(if negative { number.wrapping_neg() } else { number })
     }
 
-    /// The declarations and attributes of a block, behind its `{`.
+    /// The declarations and attributes of a block, after its `{`.
     pub(super) fn block(&mut self) -> Read<Vec<(String, Attribute)>> {
         self.scopes.open();
         let mut attributes = Vec::new();

@@ -1,4 +1,4 @@
-//! Names of types, each known from its declaration to the end of the block that it stands in.
+//! Names of types, each visible from its declaration to the end of the enclosing block.
 
 use super::types::Type;
 use std::collections::HashMap;

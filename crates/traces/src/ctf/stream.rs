@@ -10,36 +10,36 @@ use punctual_core::Event;
 use std::collections::VecDeque;
 use std::io;
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const WINDOW: usize = 1 << 16;
-/// No event is as large.
+/// The maximum size of an event.
 const MOST_WINDOW: usize = 1 << 26;
-/// How packets of streams begin (CTF 1.8, 5.1).
+/// The first bytes of a packet (CTF 1.8, 5.1).
 const MAGIC: u32 = 0xc1fc_1fc1;
 
-/// A stream that is being read.
+/// A stream being read.
 pub(super) struct Stream {
-    /// From the current one on: LTTng begins a new file where it was told how large one may be.
+    /// From the current one on: LTTng begins a new file at the configured size.
     files: VecDeque<Box<dyn ReadAt>>,
     size: u64,
-    /// Where the current packet begins and ends in its file.
+    /// The bounds of the current packet in its file.
     packet: (u64, u64),
-    /// The bits of the packet that have content.
+    /// The size of the packet's content in bits.
     content: u64,
     window: Vec<u8>,
-    /// The byte of the packet with which the window begins.
+    /// The first byte of the window in the packet.
     window_from: u64,
-    /// The bit of the packet that is read next, and where the current event begins.
+    /// The next bit of the packet, and the start of the current event.
     at: u64,
     event_from: u64,
     values: Vec<Value>,
-    /// Its number in the metadata.
+    /// The number of its class in the metadata.
     pub(super) class: u64,
     clock: u64,
     last: i64,
     began: i64,
     ended: Option<i64>,
-    /// When the packet before it ended.
+    /// When the previous packet ended.
     before: Option<i64>,
     cpu: Option<u16>,
     discarded: u64,
@@ -47,13 +47,13 @@ pub(super) struct Stream {
     sequence: Option<i64>,
     next: Next,
     is_open: bool,
-    /// Since when the packet cannot be read.
+    /// The instant from which the packet is unreadable.
     spoiled: Option<i64>,
     pub(super) cut_off: bool,
     pub(super) unreadable: u64,
 }
 
-/// What comes next.
+/// The next item.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Event(u64),
@@ -94,8 +94,8 @@ impl Stream {
         self.files
     }
 
-    /// Which stream the first packet belongs to, and when that begins: `None` for a file that is
-    /// none of a trace. What distinguishes streams of one class is their instance, or the CPU.
+    /// The identity of the stream that the first packet belongs to, and its start; `None` for files
+    /// that are not part of a trace. Streams of one class are distinguished by instance or CPU.
     pub(super) fn identify(&mut self, classes: &Classes) -> io::Result<Option<(i64, i64)>> {
         if !self.begin_packet(classes)? {
             return Ok(None);
@@ -108,7 +108,7 @@ impl Stream {
         place.and_then(|place| self.values[place as usize].number())
     }
 
-    /// Goes to what comes next, and says when that was; `None` after the last.
+    /// Advances to the next item and returns its instant; `None` after the last.
     pub(super) fn advance(&mut self, classes: &Classes) -> io::Result<Option<i64>> {
         loop {
             if self.is_open && self.at < self.content {
@@ -151,7 +151,7 @@ impl Stream {
         self.ended.unwrap_or(self.last).max(self.last).max(self.began)
     }
 
-    /// How many events the tracer discarded, and since when.
+    /// The number of events discarded by the tracer, and since when.
     fn lost_in_packet(&mut self, classes: &Classes) -> Option<(i64, u64)> {
         let stated = self.stated?;
         let lost = stated.saturating_sub(self.discarded);
@@ -163,7 +163,7 @@ impl Stream {
         (lost > 0).then_some((since, lost))
     }
 
-    /// Takes what [`Stream::advance`] found.
+    /// Takes the item found by [`Stream::advance`].
     pub(super) fn take(
         &mut self,
         at: i64,
@@ -198,14 +198,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The rest of the packet cannot be read: how many events it holds is not known.
+    /// Marks the rest of the packet as unreadable, with an unknown number of events.
     fn spoil(&mut self) {
         self.unreadable += 1;
         self.at = self.content;
         self.spoiled = Some(self.last.max(self.began));
     }
 
-    /// The id of an event, whose instant becomes the last.
+    /// Reads the id of an event and its instant, which becomes the last.
     fn event_header(&mut self, classes: &Classes) -> io::Result<Option<u64>> {
         let Some(class) = classes.streams.get(&self.class) else { return Ok(None) };
         self.event_from = self.at;
@@ -224,7 +224,7 @@ impl Stream {
         Ok(Some(id))
     }
 
-    /// The lowest bits of the clock; if they are less than before, the others grew by one.
+    /// Updates the clock from its lowest bits; lower ones than before mean an overflow.
     fn tick(&mut self, ticks: u64, size: u32) {
         if size >= 64 {
             self.clock = ticks;
@@ -271,7 +271,7 @@ impl Stream {
         Ok(self.packet_of(class, rest, classes))
     }
 
-    /// Takes what the packet says of itself.
+    /// Reads the packet's own fields.
     fn packet_of(&mut self, class: &StreamClass, rest: u64, classes: &Classes) -> bool {
         let unsigned = |place| self.number(place).map(|number| number as u64);
         let all = rest.saturating_mul(8);
@@ -298,7 +298,7 @@ impl Stream {
         true
     }
 
-    /// What follows in this file is no packet.
+    /// Ends the file, as no further packet follows.
     fn ends_here(&mut self) -> bool {
         self.cut_off = true;
         self.packet.1 = self.size;
@@ -306,7 +306,7 @@ impl Stream {
         false
     }
 
-    /// Reads by a layout; `false` where the packet does not hold it.
+    /// Reads by a layout; `false` if it exceeds the packet.
     fn read(&mut self, layout: &Layout) -> io::Result<bool> {
         loop {
             let (bytes, from) = (&self.window[..], self.window_from * 8);
@@ -322,7 +322,7 @@ impl Stream {
         }
     }
 
-    /// Has more bytes at hand, from the current event on; `false` where there are no more.
+    /// Loads more bytes from the current event on; `false` at the end.
     fn load(&mut self) -> io::Result<bool> {
         let from = self.event_from / 8;
         let rest = self.content.div_ceil(8).saturating_sub(from);

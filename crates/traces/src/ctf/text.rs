@@ -1,4 +1,4 @@
-//! The text of a metadata file, which may be cut into packets.
+//! The text of a metadata file, which may be divided into packets.
 
 use super::broken;
 use crate::bytes::ByteOrder;
@@ -6,13 +6,13 @@ use crate::{ReadAt, TraceError};
 
 /// More than any tracer writes.
 const MOST: u64 = 64 << 20;
-/// How packets of metadata begin (CTF 1.8, 7.1).
+/// The first bytes of a metadata packet (CTF 1.8, 7.1).
 const MAGIC: u64 = 0x75d1_1d57;
-/// Behind the magic number a UUID, a checksum, the sizes of content and packet in bits, and five
+/// After the magic number a UUID, a checksum, the sizes of content and packet in bits, and five
 /// bytes: compression, encryption, kind of checksum, version.
 const HEAD: usize = 37;
 
-/// Whether bytes are of a metadata in packets.
+/// The byte order of metadata in packets; `None` for other bytes.
 fn order(head: &[u8]) -> Option<ByteOrder> {
     [ByteOrder::Little, ByteOrder::Big]
         .into_iter()

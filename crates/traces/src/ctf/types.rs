@@ -1,16 +1,16 @@
-//! What the metadata of a trace declares.
+//! The declarations in the metadata of a trace.
 
 use crate::bytes::ByteOrder;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A type of fields, as it is declared.
+/// A declared type of fields.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
     Integer(Integer),
-    /// An integer some of whose values have names: name, first and last value.
+    /// An integer with named values: name, first and last value.
     Enum(Integer, Rc<Vec<(String, i64, i64)>>),
-    /// Bits, and to which bits it is aligned. Its value is of no interest.
+    /// The size and alignment in bits. Its value is not used.
     Float {
         size: u32,
         align: u32,
@@ -19,7 +19,7 @@ pub(super) enum Type {
     Text,
     Struct(Rc<Structure>),
     Array(Rc<Type>, Length),
-    /// One of these, by the name of the value of another field.
+    /// A union, selected by the named value of another field.
     Variant {
         tag: Option<Vec<String>>,
         options: Rc<Structure>,
@@ -34,7 +34,7 @@ pub(super) struct Integer {
     pub(super) signed: bool,
     /// `None`: that of the trace.
     pub(super) order: Option<ByteOrder>,
-    /// A character, where it is an element of an array.
+    /// A character, if it is an element of an array.
     pub(super) text: bool,
     pub(super) clock: bool,
 }
@@ -44,12 +44,12 @@ pub(super) struct Integer {
 pub(super) struct Structure {
     pub(super) align: u32,
     pub(super) fields: Vec<(String, Type)>,
-    /// How deep types lie within it.
+    /// The maximum depth of types within it.
     pub(super) depth: u32,
 }
 
 impl Type {
-    /// How deep types lie within it.
+    /// The maximum depth of types within it.
     pub(super) fn depth(&self) -> u32 {
         match self {
             Type::Struct(structure) | Type::Variant { options: structure, .. } => structure.depth,
@@ -59,15 +59,15 @@ impl Type {
     }
 }
 
-/// How many elements an array has.
+/// The length of an array.
 #[derive(Clone, Debug)]
 pub(super) enum Length {
     Fixed(u64),
-    /// As many as another field says.
+    /// The value of another field.
     Of(Vec<String>),
 }
 
-/// A stream: what its packets and events begin with.
+/// A stream: the headers of its packets and events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamType {
     pub(super) packet_context: Option<Type>,
@@ -90,7 +90,6 @@ pub(super) struct Clock {
     pub(super) frequency: u64,
 }
 
-/// All that a metadata declares.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metadata {
     pub(super) order: ByteOrder,
@@ -98,6 +97,6 @@ pub(super) struct Metadata {
     pub(super) streams: BTreeMap<u64, StreamType>,
     pub(super) events: Vec<EventType>,
     pub(super) clock: Option<Clock>,
-    /// What the tracer says of itself and the machine.
+    /// The tracer's statements about itself and the machine.
     pub(super) environment: BTreeMap<String, String>,
 }

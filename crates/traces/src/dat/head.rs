@@ -1,4 +1,4 @@
-//! What a trace.dat says before its data (trace-cmd.dat.v6(5), trace-cmd.dat.v7(5)).
+//! The parts of a trace.dat before its data (trace-cmd.dat.v6(5), trace-cmd.dat.v7(5)).
 
 use crate::bytes::ByteOrder;
 use crate::compression::Compression;
@@ -17,7 +17,6 @@ pub(super) struct CpuData {
     pub(super) compression: Compression,
 }
 
-/// All of it.
 #[derive(Debug)]
 pub(super) struct DatHead {
     pub(super) version: u32,
@@ -40,14 +39,14 @@ pub(super) struct DatHead {
     compression: Compression,
 }
 
-/// A part of the file, in it or unpacked.
+/// A part of the file, in place or decompressed.
 #[derive(Debug)]
 pub(super) enum Part {
     At(u64, u64),
     Unpacked(Vec<u8>),
 }
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_TEXT: usize = 1 << 12;
 const MOST_NAMES: u64 = 16 << 20;
 const MOST_OPTIONS: usize = 1 << 16;
@@ -129,7 +128,8 @@ impl DatHead {
         Ok(())
     }
 
-    /// Options, if there are any, up to the mark of the data behind them; whether a clock follows.
+    /// Reads options, if any, up to the mark of the data after them; returns whether a clock
+    /// follows.
     fn options_6(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -219,7 +219,7 @@ impl DatHead {
             let options = self.section(file, next)?;
             next = self.options_7(&options, &mut buffers, &mut sections)?;
         }
-        // Fields of records are read by formats, and those of pages by the header.
+        // Fields of records need formats, and those of pages the header.
         sections.sort_by_key(|(kind, _)| *kind);
         for (kind, at) in sections {
             let section = self.section(file, at)?;
@@ -256,7 +256,7 @@ impl DatHead {
         Ok(self.compression.unpack(&bytes, size.min(MOST_SECTION))?)
     }
 
-    /// Where the next options are.
+    /// The position of the next options.
     #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     fn options_7(
         &mut self,
@@ -313,7 +313,7 @@ impl DatHead {
         Ok(())
     }
 
-    /// An option that both versions have.
+    /// An option of both versions.
     fn option(&mut self, kind: u64, data: &[u8]) {
         let text = || {
             let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
@@ -347,7 +347,7 @@ impl DatHead {
     }
 }
 
-/// `[local] global counter`, or the name alone.
+/// `[local] global counter`, or only the name.
 fn clock(text: &[u8]) -> Option<String> {
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let text = String::from_utf8_lossy(&text[..end]).into_owned();
@@ -358,7 +358,7 @@ fn clock(text: &[u8]) -> Option<String> {
 
 fn page_size(size: u64, at: u64) -> Result<usize, TraceError> {
     match size {
-        // A sub-buffer may have several pages since 6.8.
+        // Since 6.8 a sub-buffer may have several pages.
         512..=0x100_0000 => Ok(size as usize),
         _ => Err(damaged(at, "no page has this size")),
     }

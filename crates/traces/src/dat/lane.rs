@@ -7,7 +7,7 @@ use crate::compression::Compression;
 use crate::page::{Item, PageReader, PageShape};
 use std::io;
 
-/// Where reading stands in the data of one CPU.
+/// The reading position in the data of one CPU.
 pub(super) struct Lane {
     data: CpuData,
     order: ByteOrder,
@@ -15,13 +15,13 @@ pub(super) struct Lane {
     next: u64,
     end: u64,
     chunks: Option<u64>,
-    /// A page, or an unpacked chunk of several, of which this one is read.
+    /// A page, or a decompressed chunk of several including the current one.
     bytes: Vec<u8>,
     page: usize,
     reader: Option<PageReader>,
     pub(super) at: u64,
     record: (usize, usize),
-    /// Events are missing before it.
+    /// Events are missing before the current record.
     pub(super) lost: Option<Option<u64>>,
     pub(super) damaged: u64,
     /// The file ends before its data does.
@@ -33,7 +33,7 @@ const MOST_CHUNK: u64 = 32 << 20;
 
 impl Lane {
     pub(super) fn new(data: CpuData, order: ByteOrder, size: u64) -> Lane {
-        // The size of what is compressed leaves out some heads: the count of chunks bounds it.
+        // The stated size of compressed data omits some headers: the count of chunks limits it.
         let end = match data.compression {
             Compression::None => data.at.saturating_add(data.size).min(size),
             _ if data.size == 0 => data.at,
@@ -70,7 +70,7 @@ impl Lane {
         self.bytes.get(from..to).unwrap_or_default()
     }
 
-    /// Goes to the next record; `false` after the last.
+    /// Advances to the next record; `false` after the last.
     pub(super) fn advance(&mut self, file: &dyn ReadAt, shape: PageShape) -> io::Result<bool> {
         loop {
             let from = self.page * self.data.page_size;

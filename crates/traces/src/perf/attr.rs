@@ -1,8 +1,8 @@
-//! What perf's attributes say of its records (perf_event_open(2)).
+//! perf's attributes, which describe its records (perf_event_open(2)).
 
 use crate::bytes::ByteOrder;
 
-/// How records of one event are laid out.
+/// The layout of one event's records.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Attr {
     kind: u32,
@@ -42,19 +42,18 @@ const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
 
 const TRACEPOINT: u32 = 2;
-/// Where the payload of a record begins.
+/// The start of a record's payload.
 const PAYLOAD: usize = 8;
 
-/// A sample of a tracepoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sample {
     pub(super) at: i64,
     pub(super) cpu: u16,
-    /// The tracepoint's record, from its first byte to its last and one.
+    /// The range of the tracepoint's record.
     pub(super) raw: (usize, usize),
 }
 
-/// When and where another record was made.
+/// The time and place of another record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) at: Option<i64>,
@@ -62,11 +61,11 @@ pub(super) struct Place {
 }
 
 impl Attr {
-    /// Reads what stands in the file; what an older perf did not write is zero.
+    /// Reads the attributes of a file; fields that an older perf did not write are zero.
     pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<Attr> {
         let number = |at, size| order.at(bytes, at, size).unwrap_or(0);
         let flags: [u8; 8] = bytes.get(40..48)?.try_into().ok()?;
-        // The first bit of a byte is its highest on big-endian machines.
+        // On big-endian machines, the first bit of a byte is its highest.
         let flags = match order {
             ByteOrder::Little => flags,
             ByteOrder::Big => flags.map(u8::reverse_bits),
@@ -85,7 +84,7 @@ impl Attr {
         self.kind == TRACEPOINT
     }
 
-    /// The clock that was asked for.
+    /// The requested clock.
     pub(super) fn clock(&self) -> Option<i32> {
         (self.flags & USE_CLOCKID != 0).then_some(self.clock)
     }
@@ -94,7 +93,7 @@ impl Attr {
         self.samples & what != 0
     }
 
-    /// The id by which a sample finds its event.
+    /// The id that identifies the event of a sample.
     pub(super) fn id_of_sample(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
         if self.has(has::IDENTIFIER) {
             return order.at(record, PAYLOAD, 8);
@@ -104,7 +103,7 @@ impl Attr {
         self.has(has::ID).then(|| order.at(record, at, 8)).flatten()
     }
 
-    /// The same of other records: at their end.
+    /// The same for other records: at their end.
     pub(super) fn id_of_other(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
         if self.flags & SAMPLE_ID_ALL == 0 {
             return None;
@@ -119,7 +118,7 @@ impl Attr {
         order.at(record, record.len().checked_sub(8 * (behind + 1))?, 8)
     }
 
-    /// Reads a sample; `None` where it has not what an event needs.
+    /// Reads a sample; `None` if it lacks fields that an event needs.
     pub(super) fn sample(&self, record: &[u8], order: ByteOrder) -> Option<Sample> {
         let mut at = PAYLOAD;
         let (mut time, mut cpu) = (None, None);
@@ -173,7 +172,7 @@ impl Attr {
         at.checked_add(words.checked_mul(8)?)
     }
 
-    /// When and where a record was made that is no sample.
+    /// The time and place of a record that is not a sample.
     pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> Place {
         let mut place = Place { at: None, cpu: None };
         if self.flags & SAMPLE_ID_ALL == 0 {
@@ -216,7 +215,7 @@ mod tests {
         put(8, 316, 8);
         put(24, samples, 8);
         put(32, read, 8);
-        // sample_id_all is the third bit of the third byte, whichever end it is counted from.
+        // sample_id_all is the third bit of the third byte, in either bit order.
         bytes[42] = if order == ByteOrder::Little { 1 << 2 } else { 1 << 5 };
         Attr::read(&bytes, order).unwrap()
     }

@@ -1,4 +1,4 @@
-//! What a perf.data says beside its records (perf.data-file-format.txt of perf).
+//! The parts of a perf.data besides its records (perf.data-file-format.txt of perf).
 
 use super::attr::Attr;
 use super::records::MOST_TRACING_DATA;
@@ -9,11 +9,11 @@ use crate::{ReadAt, TraceError, TraceFormat};
 use std::collections::HashMap;
 use std::io;
 
-/// How a file begins, in the byte order of the machine that wrote it.
+/// The first bytes of a file, in the byte order of the machine that wrote it.
 const MAGIC: &[u8; 8] = b"PERFILE2";
 const MAGIC_BIG: &[u8; 8] = b"2ELIFREP";
 
-/// Bounds of what a hostile file makes us keep.
+/// Limits for hostile files.
 const MOST_EVENTS: usize = 1 << 16;
 const MOST_IDS: usize = 1 << 20;
 const MOST_TEXT: u64 = 1 << 12;
@@ -24,7 +24,7 @@ const OS_RELEASE: u64 = 4;
 const VERSION: u64 = 5;
 const ARCH: u64 = 6;
 
-/// The byte order of a file that begins so; `None` where it is none of perf's.
+/// The byte order by the first bytes of a file; `None` if it is not perf's.
 pub(super) fn order(head: &[u8]) -> Option<ByteOrder> {
     match head.first_chunk::<8>()? {
         MAGIC => Some(ByteOrder::Little),
@@ -33,26 +33,26 @@ pub(super) fn order(head: &[u8]) -> Option<ByteOrder> {
     }
 }
 
-/// What is known of the records.
+/// The description of the records.
 #[derive(Debug)]
 pub(super) struct PerfHead {
     pub(super) order: ByteOrder,
     pub(super) attrs: Vec<Attr>,
-    /// The attributes of an id.
+    /// The attributes by id.
     ids: HashMap<u64, usize>,
-    /// The CPU of an id.
+    /// The CPU by id.
     cpus: HashMap<u64, u16>,
     pub(super) formats: Option<EventFormats>,
-    /// `PID NAME` in lines.
+    /// Lines of `PID NAME`.
     pub(super) comms: Vec<u8>,
     pub(super) release: Option<String>,
     pub(super) version: Option<String>,
     pub(super) arch: Option<String>,
-    /// The file ends before what it states.
+    /// The file is shorter than it states.
     pub(super) cut_off: bool,
 }
 
-/// Where the records are.
+/// The position of the records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Data {
     pub(super) at: u64,
@@ -75,7 +75,7 @@ impl PerfHead {
         }
     }
 
-    /// Reads what stands before and behind the records; of a saved pipe it lies among these.
+    /// Reads the parts before and after the records; in a saved pipe they are among these.
     pub(super) fn read(file: &dyn ReadAt) -> Result<(PerfHead, Data), TraceError> {
         let mut magic = [0; 8];
         file.read_at(0, &mut magic)?;
@@ -111,7 +111,7 @@ impl PerfHead {
         (at, size): (u64, u64),
         each: u64,
     ) -> Result<(), TraceError> {
-        // The attributes themselves, and where their ids are.
+        // The attributes themselves, and the position of their ids.
         let own = each.checked_sub(16).filter(|own| (64..=MOST_TEXT).contains(own));
         let own = own.ok_or_else(|| damaged(16, "no attributes of events have this size"))?;
         let mut cursor = Cursor::new(file, at, self.order);
@@ -125,7 +125,6 @@ impl PerfHead {
         Ok(())
     }
 
-    /// Adds an event with its ids.
     pub(super) fn add(&mut self, attr: &[u8], ids: &[u8]) {
         let Some(attr) = Attr::read(attr, self.order) else { return };
         if self.attrs.len() >= MOST_EVENTS {
@@ -139,17 +138,17 @@ impl PerfHead {
         self.attrs.push(attr);
     }
 
-    /// Adds the event that a record of a pipe describes: its attributes and ids.
+    /// Adds the event described by a record of a pipe: its attributes and ids.
     pub(super) fn add_of_record(&mut self, payload: &[u8]) {
         let size = self.order.at(payload, 4, 4).map_or(0, |size| size as usize);
-        // The first version of the attributes has 64 bytes, and may say 0.
+        // The first version of the attributes has 64 bytes, and may state 0.
         let size = if size < 64 { 64 } else { size };
         if let Some((attr, ids)) = payload.split_at_checked(size) {
             self.add(attr, ids);
         }
     }
 
-    /// Which CPU each id is of.
+    /// Reads the CPU of each id.
     pub(super) fn id_index(&mut self, payload: &[u8]) {
         for entry in payload.get(8..).unwrap_or_default().chunks_exact(32) {
             let cpu = self.order.at(entry, 16, 8).and_then(|cpu| u16::try_from(cpu).ok());
@@ -159,7 +158,7 @@ impl PerfHead {
         }
     }
 
-    /// The CPU of an id, if the file says it.
+    /// The CPU of an id, if the file states it.
     pub(super) fn cpu_of(&self, id: u64) -> Option<u16> {
         self.cpus.get(&id).copied()
     }
@@ -172,7 +171,7 @@ impl PerfHead {
     }
 
     fn features(&mut self, file: &dyn ReadAt, at: u64, bits: &[u8]) -> Result<(), TraceError> {
-        // Words of 64 bits, of which the lowest is first.
+        // 64-bit words, the lowest first.
         let is_set = |bit: u64| {
             let word = self.order.at(bits, (bit / 64 * 8) as usize, 8).unwrap_or(0);
             word >> (bit % 64) & 1 == 1
@@ -198,7 +197,7 @@ impl PerfHead {
         Ok(())
     }
 
-    /// Takes what a feature says.
+    /// Reads a feature section.
     pub(super) fn feature(&mut self, feature: u64, bytes: &[u8]) {
         let place = match feature {
             OS_RELEASE => &mut self.release,
@@ -211,7 +210,7 @@ impl PerfHead {
         *place = Some(String::from_utf8_lossy(&text[..end.min(MOST_TEXT as usize)]).into_owned());
     }
 
-    /// Takes the descriptions of tracepoints (trace-cmd.dat.v6(5), without its options and data).
+    /// Reads the descriptions of tracepoints (trace-cmd.dat.v6(5), without its options and data).
     #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     pub(super) fn tracing_data(&mut self, bytes: &Vec<u8>) -> Result<(), TraceError> {
         let mut cursor = Cursor::new(bytes, TRACING_MAGIC.len() as u64, self.order);
@@ -239,7 +238,7 @@ impl PerfHead {
     }
 }
 
-/// The size of the head that a pipe begins with.
+/// The size of the header of a pipe.
 pub(super) const PIPE_HEAD: u64 = 16;
 
 const TRACING_MAGIC: &[u8] = crate::dat::MAGIC;

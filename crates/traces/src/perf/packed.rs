@@ -3,22 +3,22 @@
 use ruzstd::decoding::FrameDecoder;
 use std::io;
 
-/// Unpacks what records hold, one after the other.
+/// Decompresses consecutive records.
 pub(super) struct Packed {
     decoder: FrameDecoder,
-    /// What is no whole block yet.
+    /// An incomplete block.
     waiting: Vec<u8>,
     begun: bool,
-    /// What the decoder keeps at most before it gives it out.
+    /// The maximum amount that the decoder holds back.
     pub(super) window: u64,
     pub(super) given: u64,
 }
 
-/// No perf asks for more: its highest level has 8 MiB.
+/// More than perf uses: its highest level has 8 MiB.
 const MOST_WINDOW: u64 = 64 << 20;
-/// A block has 128 KiB at most, and a head.
+/// The maximum size of a block is 128 KiB plus its header.
 const MOST_WAITING: usize = 1 << 18;
-/// A raw block of no bytes that is the last of its frame, and room for a checksum.
+/// An empty raw block marked as the last of its frame, and space for a checksum.
 const END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl Packed {
@@ -28,7 +28,7 @@ impl Packed {
         Packed { decoder, waiting: Vec::new(), begun: false, window: 0, given: 0 }
     }
 
-    /// Takes what a record holds, and appends what can be unpacked.
+    /// Takes a record's content, and appends the decompressed data available.
     pub(super) fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         self.waiting.extend_from_slice(packed);
         if self.waiting.len() > MOST_WAITING {
@@ -53,12 +53,12 @@ impl Packed {
         Ok(())
     }
 
-    /// Whether what was taken last is no whole block.
+    /// Whether an incomplete block is left.
     pub(super) fn has_rest(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Nothing follows: what the decoder kept comes out.
+    /// Ends the input: the decoder returns the rest.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         if std::mem::take(&mut self.begun) {
             self.decode(&END, out)?;
@@ -87,7 +87,7 @@ impl Packed {
 /// RFC 8878, 3.1.1.1: magic, descriptor, window, dictionary, content size.
 const MOST_HEAD: usize = 18;
 
-/// The window that a frame's head states; `None` where its size is that of its content.
+/// The window in a frame's header; `None` if its size is that of the content.
 fn window(head: &[u8]) -> Option<u64> {
     let (descriptor, window) = (head.get(4)?, u64::from(*head.get(5)?));
     let base = 1u64 << (10 + (window >> 3));

@@ -1,4 +1,4 @@
-//! The records of perf.data, one after the other, unpacked where they are compressed.
+//! The records of perf.data in sequence, decompressed if necessary.
 
 use super::packed::Packed;
 use crate::bytes::ByteOrder;
@@ -23,29 +23,29 @@ pub(super) mod kind {
     pub(crate) const COMPRESSED: u32 = 81;
     pub(crate) const COMPRESSED_2: u32 = 83;
 
-    /// Those of the kernel and of perf, with room for those of later ones.
+    /// Kinds of the kernel and of perf, with space for later ones.
     pub(crate) fn is_known(kind: u32) -> bool {
         matches!(kind, 1..32 | 64..128)
     }
 }
 
-/// A record without its header is none.
+/// The minimum size of a record: its header.
 const HEADER: usize = 8;
-/// Ends of rounds that what is unpacked has not reached.
+/// The maximum number of round ends ahead of the decompressed data.
 const MOST_ROUNDS: usize = 1 << 16;
 /// Descriptions of tracepoints: some thousand, of some kilobytes each.
 pub(super) const MOST_TRACING_DATA: u64 = 64 << 20;
 
-/// What follows in the file.
+/// The next item of the file.
 #[derive(Debug)]
 pub(super) enum Record<'a> {
     /// A record with its header.
     Of(u32, &'a [u8]),
     /// The descriptions of tracepoints, in a pipe.
     TracingData(Vec<u8>),
-    /// A round over the buffers of all CPUs ends; more of it may come out of what is compressed.
+    /// A round over the buffers of all CPUs ends; compressed data may still contain more of it.
     RoundEnds,
-    /// All of the oldest round that ended came out.
+    /// The oldest ended round is complete.
     RoundComplete,
 }
 
@@ -53,10 +53,10 @@ pub(super) struct Records {
     from: Box<dyn Read>,
     order: ByteOrder,
     packed: Option<Packed>,
-    /// Unpacked records, and how much of them was given out.
+    /// Decompressed records, and the amount returned so far.
     unpacked: Vec<u8>,
     next: usize,
-    /// Rounds that lie among unpacked records, by the count of bytes before them.
+    /// Round ends among decompressed records, by the number of bytes before them.
     rounds: VecDeque<u64>,
     record: Vec<u8>,
     ended: bool,
@@ -117,7 +117,7 @@ impl Records {
                     self.skip(size)?;
                 }
                 kind::FINISHED_ROUND => {
-                    // The unpacker keeps what may be repeated: so much may belong before it.
+                    // The decoder holds back up to its window, which may belong before this end.
                     let end = self.packed.as_ref().map_or(0, |of| of.given + of.window);
                     let is_new = end == 0 || self.rounds.back() != Some(&end);
                     if is_new && self.rounds.len() < MOST_ROUNDS {
@@ -184,7 +184,7 @@ impl Records {
     }
 }
 
-/// The kind and the size of the record that begins here.
+/// The kind and size of the record that begins here.
 fn head(bytes: &[u8], order: ByteOrder) -> Option<(u32, usize)> {
     Some((order.at(bytes, 0, 4)? as u32, order.at(bytes, 6, 2)? as usize))
 }

@@ -10,7 +10,6 @@ use crate::task_state::StateBits;
 use punctual_core::event::{Event, Tid};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Decodes bundles.
 #[derive(Default, Debug)]
 pub(super) struct Bundles {
     state: StateBits,
@@ -19,7 +18,7 @@ pub(super) struct Bundles {
     cpus: BTreeMap<u16, Cpu>,
 }
 
-/// What runs on a CPU; columns do not say it.
+/// The running task of a CPU, which columns omit.
 #[derive(Clone, Copy, Default, Debug)]
 struct Cpu {
     running: Option<(i64, i64)>,
@@ -27,12 +26,12 @@ struct Cpu {
     dropped: bool,
 }
 
-/// No machine has more CPUs.
+/// The maximum number of CPUs.
 const MOST_CPUS: usize = 1 << 14;
-/// Numbers that occur in a file of the newest Perfetto.
+/// More message numbers than the newest Perfetto has.
 const MOST_MESSAGES: usize = 1 << 12;
 
-/// What a bundle says of itself.
+/// A bundle's statements about itself.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Stated {
     pub(super) cpu: u16,
@@ -42,7 +41,7 @@ pub(super) struct Stated {
     damaged: bool,
 }
 
-/// An event or a row, by its instant.
+/// An event or a row, ordered by instant.
 enum Item<'a> {
     Message(u32, &'a [u8], Option<Tid>),
     Switch(Row<'a>),
@@ -71,12 +70,12 @@ impl Stated {
 }
 
 impl Bundles {
-    /// Packets are missing: events of any CPU may be.
+    /// Packets are missing, possibly with events of any CPU.
     pub(super) fn dropped(&mut self) {
         self.cpus.values_mut().for_each(|cpu| cpu.dropped = true);
     }
 
-    /// No event of some CPUs followed.
+    /// Ends the input, with CPUs that had no further event.
     pub(super) fn end(&mut self, decoder: &mut Decoder) {
         for (cpu, _) in self.cpus.iter().filter(|(_, cpu)| cpu.dropped) {
             decoder.lost_outside(*cpu, None);
@@ -160,7 +159,7 @@ impl Bundles {
         self.known(known, bytes, head, cpu, decoder, out);
     }
 
-    /// A message that means something to us.
+    /// A message with a meaning here.
     fn known(
         &self,
         known: Known,
@@ -201,7 +200,7 @@ impl Bundles {
         }
     }
 
-    /// A tracepoint without a message of its own: names of fields stand beside their values.
+    /// A tracepoint without a message of its own: field names are stored with their values.
     fn generic(&self, bytes: &[u8], head: Head, decoder: &mut Decoder, out: &mut VecDeque<Event>) {
         let mut name = None;
         let fields =
@@ -250,7 +249,7 @@ impl Bundles {
         }
         let Some(place) = decoder.tracepoint(Some("sched"), "sched_switch") else { return };
         let Some((prev, prio)) = cpu.running.replace((row.task, row.prio)) else {
-            // Whom the first of all switches leaves is not recorded.
+            // The task left by the very first switch is not recorded.
             return decoder.pass(place, head);
         };
         let mut values = Values::default();
@@ -263,7 +262,7 @@ impl Bundles {
     }
 }
 
-/// Of who wakes, the columns say nothing: it is the task that runs.
+/// The columns omit the waker: it is the running task.
 fn waking(row: Row<'_>, head: Head, cpu: Cpu, decoder: &mut Decoder, out: &mut VecDeque<Event>) {
     let Some(place) = decoder.tracepoint(Some("sched"), "sched_waking") else { return };
     let head = Head { tid: cpu.running.and_then(|(running, _)| tid(running)), ..head };

@@ -2,7 +2,7 @@
 
 use super::wire::{Fields, packed};
 
-/// The columns of a bundle. Instants are differences, names are numbers of a table.
+/// The columns of a bundle. Instants are differences, names are indices of a table.
 #[derive(Default, Debug)]
 pub(super) struct Compact<'a> {
     names: Vec<&'a [u8]>,
@@ -21,12 +21,12 @@ pub(super) struct Row<'a> {
     pub(super) task: i64,
     pub(super) prio: i64,
     pub(super) name: &'a [u8],
-    /// The state of the task before it, or the CPU it is woken for.
+    /// The state of the previous task, or the CPU of the wake-up.
     pub(super) other: i64,
 }
 
 impl<'a> Compact<'a> {
-    /// Adds what a message holds: there may be several in a bundle.
+    /// Adds the content of a message: a bundle may have several.
     pub(super) fn add(&mut self, message: &'a [u8]) {
         for (number, value) in Fields::of(message) {
             match (number, value.number()) {
@@ -41,19 +41,19 @@ impl<'a> Compact<'a> {
         }
     }
 
-    /// Switches, in the order of time.
+    /// Switches in order of time.
     pub(super) fn switches(&self) -> impl Iterator<Item = Row<'a>> {
         let [at, state, task, prio, name] = SWITCH;
         self.rows(at, task, prio, name, state)
     }
 
-    /// Wake-ups, in the order of time.
+    /// Wake-ups in order of time.
     pub(super) fn wakeups(&self) -> impl Iterator<Item = Row<'a>> {
         let [at, task, cpu, prio, name] = WAKING;
         self.rows(at, task, prio, name, cpu)
     }
 
-    /// How many rows have no whole line of columns.
+    /// The number of incomplete rows.
     pub(super) fn broken(&self) -> u64 {
         let missing = |columns: [usize; 5]| {
             let lengths = columns.map(|column| self.columns[column].len());
@@ -102,7 +102,7 @@ mod tests {
         let expected = [row(1_000, 7, 0x31, &b"servo"[..], 1), row(1_005, 9, 0x63, b"hog", 2)];
         assert_eq!(compact.switches().collect::<Vec<_>>(), expected);
         assert_eq!((compact.wakeups().count(), compact.broken()), (0, 0));
-        // Of a wake-up only the instant.
+        // Only the instant of a wake-up.
         compact.add(b"\x3a\x01\x05");
         assert_eq!((compact.wakeups().count(), compact.broken()), (0, 1));
     }

@@ -1,25 +1,24 @@
-//! Tracepoints without a message of their own that describe themselves, as Perfetto 49 and later
-//! write them where `denser_generic_event_encoding` is set: the number and the type of each message
-//! stand in the first bundles that have it.
+//! Tracepoints without a message of their own that describe themselves, as in Perfetto 49 and later
+//! with `denser_generic_event_encoding`: the number and the type of each message are in the first
+//! bundles that use it.
 
 use super::messages::Known;
 use super::wire::Fields;
 use crate::decoder::Decoder;
 use crate::meaning::{Meaning, SLOTS};
 
-/// A message whose description was seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Described {
-    /// Its place in the decoder.
+    /// Its index in the decoder.
     pub(super) place: usize,
-    /// Where it means something to us.
+    /// Its meaning, if any.
     pub(super) known: Option<Known>,
 }
 
-/// Numbers of such messages begin here (src/traced/probes/ftrace/proto_translation_table.h).
+/// The first number of such messages (src/traced/probes/ftrace/proto_translation_table.h).
 pub(super) const FIRST: u32 = 1 << 16;
 
-/// Reads a GenericEventDescriptor: the number of the message, and what it is.
+/// Reads a GenericEventDescriptor: the message's number and description.
 pub(super) fn described(bytes: &[u8], decoder: &mut Decoder) -> Option<(u32, Described)> {
     let (mut number, mut group, mut event) = (None, None, &[][..]);
     for (field, value) in Fields::of(bytes) {
@@ -42,7 +41,7 @@ pub(super) fn described(bytes: &[u8], decoder: &mut Decoder) -> Option<(u32, Des
     Some((number, Described { place, known }))
 }
 
-/// For each slot of the meaning the number of its field, by the fields of a DescriptorProto.
+/// The field number for each slot of the meaning, by the fields of a DescriptorProto.
 fn slots(meaning: Meaning, event: &[u8]) -> [Option<(u32, usize)>; SLOTS] {
     let number = |name: &str| {
         let (name, element) = match name.split_once('[') {

@@ -1,5 +1,5 @@
-//! The messages of tracepoints that Perfetto knows (protos/perfetto/trace/ftrace of its sources):
-//! numbers of messages and of fields never change.
+//! The messages of tracepoints known to Perfetto (protos/perfetto/trace/ftrace of its sources):
+//! numbers of messages and fields never change.
 
 use crate::meaning::{Meaning, SLOTS};
 
@@ -70,13 +70,13 @@ messages! {
     560 "irq_vectors" "local_timer_exit" ["vector"]
 }
 
-/// A message whose tracepoint means something to us.
+/// A message whose tracepoint has a meaning here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) meaning: Meaning,
-    /// Its place in the decoder.
+    /// Its index in the decoder.
     pub(super) place: usize,
-    /// For each slot of the meaning the number of its field, and which element of an array.
+    /// For each slot of the meaning the number of its field, and the index in an array.
     pub(super) slots: [Option<(u32, usize)>; SLOTS],
 }
 

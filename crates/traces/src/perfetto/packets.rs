@@ -1,4 +1,4 @@
-//! The packets of a trace, one after the other, unpacked where they are compressed.
+//! The packets of a trace in sequence, decompressed if necessary.
 
 use super::wire::{Fields, Value, varint};
 use crate::compression::Compression;
@@ -6,14 +6,15 @@ use crate::input::HEAD;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-/// Of a packet, and of what a compressed one holds: Perfetto's buffers have some megabytes.
+/// The maximum size of a packet, and of a compressed one's content: Perfetto's buffers have some
+/// megabytes.
 const MOST: u64 = 64 << 20;
 /// `packet` of Trace, as bytes.
 const PACKET: u8 = 1 << 3 | 2;
 const DEFLATED: u32 = 50;
 const ZSTD: u32 = 133;
 
-/// Whether a file begins as one of these does: with a packet of fields that every trace has first.
+/// Whether a file begins with a packet whose fields are typical of the first one.
 pub(super) fn looks_like_packets(head: &[u8]) -> bool {
     /// A message of ftrace, processes, clocks, the writer's user and number, the configuration,
     /// statistics, a mark, versions, compressed packets.
@@ -27,7 +28,7 @@ pub(super) fn looks_like_packets(head: &[u8]) -> bool {
     let mut fields = Fields::of(packet);
     let known = fields.by_ref().any(|(number, _)| FIRST.contains(&number));
     fields.by_ref().for_each(drop);
-    // A packet that is longer than what is looked at may begin with its only field.
+    // A packet longer than the inspected bytes may begin with its only field.
     match whole {
         true => known && !fields.damaged,
         false => head.len() >= HEAD && begins_with(packet, &FIRST),
@@ -43,9 +44,9 @@ fn begins_with(mut packet: &[u8], numbers: &[u32]) -> bool {
 pub(super) struct Packets {
     from: io::BufReader<Box<dyn Read>>,
     unpacked: VecDeque<Vec<u8>>,
-    /// The file ends within a packet, or what follows is none.
+    /// The file ends within a packet, or the rest is invalid.
     pub(super) cut_off: bool,
-    /// Packets whose compressed part cannot be unpacked.
+    /// Packets with a compressed part that cannot be decompressed.
     pub(super) damaged: u64,
 }
 
@@ -85,7 +86,7 @@ impl Packets {
     fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let Some(tag) = self.number()? else { return Ok(None) };
-            // Fields that are no packets do not exist, so far.
+            // Fields other than packets do not exist so far.
             let length = match tag & 7 {
                 0 => {
                     self.number()?;
@@ -134,7 +135,7 @@ impl Packets {
     }
 }
 
-/// The packet that a field of a whole trace is.
+/// The packet in a field of a whole trace.
 fn packet_of(field: (u32, Value<'_>)) -> Option<Vec<u8>> {
     match field {
         (1, Value::Bytes(packet)) => Some(packet.to_vec()),

@@ -1,4 +1,4 @@
-//! Protocol buffers, as they stand in bytes (protobuf.dev/programming-guides/encoding).
+//! The wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding).
 
 /// The value of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,11 +23,11 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of a message, up to its end or to what is none.
+/// The fields of a message, up to its end or to invalid data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
-    /// What follows is no field.
+    /// The rest is invalid.
     pub(super) damaged: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A number of at most 64 bits, seven of them in each byte.
+/// A number of at most 64 bits, seven per byte.
 pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for place in 0..10 {

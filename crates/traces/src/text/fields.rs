@@ -1,12 +1,12 @@
-//! The fields behind an event's name, as the kernel's print formats and trace-cmd's plugins show
-//! them (include/trace/events/, plugins of libtraceevent).
+//! The fields after an event's name, as printed by the kernel's print formats and trace-cmd's
+//! plugins (include/trace/events/, plugins of libtraceevent).
 
 use super::line::number;
 use crate::decoder::{COMM, Decoder};
 use crate::meaning::{Form, Meaning, Values};
 use crate::task_state;
 
-/// Reads what the meaning needs; what is not there stays absent.
+/// Reads the fields of the meaning; missing ones stay absent.
 pub(super) fn read<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Values<'a> {
     let special = match meaning {
         Meaning::Switch if !rest.starts_with(b"prev_comm=") => switch_of_plugin(rest),
@@ -25,10 +25,10 @@ pub(super) fn read<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) 
     special.unwrap_or_default()
 }
 
-/// `key=value` for each.
+/// Reads each as `key=value`.
 fn by_keys<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Values<'a> {
     let mut values = Values::default();
-    // Names of tasks may look like other fields: what follows one is looked for behind it.
+    // Names of tasks may look like other fields: a field after one is searched behind it.
     let mut from = 0;
     for (place, slot) in meaning.slots().iter().enumerate() {
         let found = slot.names.split('|').find_map(|key| value(rest, from, key));
@@ -52,13 +52,13 @@ fn by_keys<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Value
     values
 }
 
-/// The function that an event names as the place that it comes from; 0: none.
+/// The function named by an event as its origin; 0: none.
 pub(super) fn site(rest: &[u8], decoder: &mut Decoder) -> u64 {
     let found = ["call_site", "caller"].iter().find_map(|key| value(rest, 0, key));
     found.and_then(|at| pointer(&rest[at..], decoder)).unwrap_or_default() as u64
 }
 
-/// Where the value of `key=` begins.
+/// The start of the value of `key=`.
 fn value(rest: &[u8], from: usize, key: &str) -> Option<usize> {
     let key = key.as_bytes();
     let mut at = from;
@@ -79,7 +79,7 @@ fn value(rest: &[u8], from: usize, key: &str) -> Option<usize> {
     }
 }
 
-/// What follows a task's name.
+/// The text after a task's name.
 fn ends(names: &str) -> &'static [&'static [u8]] {
     match names {
         "prev_comm" => &[b" prev_pid="],
@@ -90,7 +90,8 @@ fn ends(names: &str) -> &'static [&'static [u8]] {
     }
 }
 
-/// A name has 15 bytes at most: the last place within them, because it may hold the same text.
+/// The end of a name of at most 15 bytes: the last match within them, as the name may contain the
+/// same text.
 fn end_of_comm(text: &[u8], ends: &[&[u8]]) -> Option<usize> {
     let fits = |end: &usize| ends.iter().any(|with| text[*end..].starts_with(with));
     (0..COMM.min(text.len())).rev().find(fits)
@@ -107,7 +108,7 @@ fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// As an unsigned number of 64 bits, too: expiries of timers that never expire.
+/// Also accepts an unsigned number of 64 bits, as of timers that never expire.
 fn unsigned(text: &[u8]) -> Option<i64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let digits = std::str::from_utf8(&text[..digits]).ok()?;
@@ -128,7 +129,7 @@ fn pointer(text: &[u8], decoder: &mut Decoder) -> Option<i64> {
     match text.strip_prefix(b"0x") {
         Some(digits) => hex(digits),
         None if bare => hex(text),
-        // Before the kernel has random numbers enough for it.
+        // Printed before the kernel has enough random numbers for it.
         None if text.is_empty() || text.starts_with(b"(") => None,
         None => decoder.intern(text),
     }
@@ -257,7 +258,7 @@ fn irq_exit(rest: &[u8]) -> Values<'_> {
     values
 }
 
-/// `8,16 WS 4096 () 123456 + 8 [name]`, `8,16 WS () 123456 + 8 [0]`; newer kernels have a priority
+/// `8,16 WS 4096 () 123456 + 8 [name]`, `8,16 WS () 123456 + 8 [0]`; newer kernels print a priority
 /// before the last bracket.
 fn block(meaning: Meaning, rest: &[u8]) -> Option<Values<'_>> {
     let mut values = Values::default();
@@ -320,7 +321,7 @@ fn behind<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// `0:120:R ==> [001]  1234: 98:R name` and `0:120:R   + [001]  1234: 98:R name`: a switch and a
-/// wake-up as the latency tracers write them, older ones with `-->`.
+/// wake-up in the format of the latency tracers, older ones with `-->`.
 pub(super) fn of_tracer(text: &[u8]) -> Option<(Meaning, Values<'_>)> {
     let (prev, prev_prio, state, after) = of_context(text)?;
     let (meaning, after) = match after.trim_ascii_start() {

@@ -1,7 +1,7 @@
-//! One line: who, where, when and what.
+//! Parses one line: task, CPU, instant and event.
 //!
-//! The name of a task may hold any characters, `-1 [000] 1.5: x` among them, so that a line is
-//! looked at from its CPU on: the first place where everything around fits.
+//! The name of a task may contain any characters, including `-1 [000] 1.5: x`, so a line is parsed
+//! from its CPU: the first position at which everything around it matches.
 
 /// The event of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,26 +10,26 @@ pub(super) struct Line<'a> {
     pub(super) tid: u32,
     pub(super) process: Option<u32>,
     pub(super) cpu: u16,
-    /// irqs-off, need-resched and so on; empty where the form has none.
+    /// irqs-off, need-resched and so on; empty if the format has none.
     pub(super) flags: &'a [u8],
     /// In nanoseconds.
     pub(super) at: i64,
-    /// The step of its instant.
+    /// The resolution of its instant.
     pub(super) step: i64,
     pub(super) text: &'a [u8],
     pub(super) name: &'a [u8],
     pub(super) rest: &'a [u8],
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Parsed<'a> {
     Event(Line<'a>),
-    /// Behind `#`.
+    /// After `#`.
     Comment(&'a [u8]),
-    /// Something else that may mean something.
+    /// Another line that may have a meaning.
     Other(&'a [u8]),
-    /// Empty, or a line of a stack.
+    /// An empty line, or one of a stack.
     Nothing,
 }
 
@@ -63,11 +63,11 @@ fn is_of_callchain(line: &[u8]) -> bool {
     is_address && line.first().is_some_and(u8::is_ascii_whitespace) && text.ends_with(b")")
 }
 
-/// The longest name that is shown, with what trace-cmd puts before it for a buffer.
+/// The longest name shown, without the prefix for a buffer that trace-cmd adds.
 const LONGEST_COMM: usize = 15;
 
-/// The name's columns, filled with spaces on its left, in tracefs and trace-cmd: what separates
-/// fields is behind them. perf has fewer.
+/// The width of the name's column in tracefs and trace-cmd, padded on the left: field separators
+/// follow it. perf's is narrower.
 const COLUMNS: usize = 16;
 
 /// `comm-pid (tgid) [cpu] flags time: name: rest`, and `comm pid [cpu] time: name: rest` of perf.
@@ -115,7 +115,7 @@ fn task(before: &[u8], columns: usize) -> Option<(&[u8], u32, Option<u32>)> {
     }
 }
 
-/// A name without the spaces around it, and without the name of a buffer before it.
+/// A name without surrounding spaces and without the name of a buffer.
 fn comm(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii();
     if text.len() <= LONGEST_COMM {
@@ -126,7 +126,7 @@ fn comm(text: &[u8]) -> &[u8] {
     behind.unwrap_or(text)
 }
 
-/// The longest flags: six columns, of which the depth of preemption may have several digits.
+/// The longest flags: six columns; the preemption depth may have several digits.
 const LONGEST_FLAGS: usize = 12;
 
 /// ` d..2.  12.345678: name: rest`
@@ -143,7 +143,7 @@ fn flags_and_time(text: &[u8]) -> Option<Line<'_>> {
     }
 }
 
-/// irqs-off, need-resched, lazy too, hardirq or softirq, depths of preemption and migration
+/// irqs-off, need-resched (also lazy), hardirq or softirq, depths of preemption and migration
 /// (`trace_print_lat_fmt`).
 fn is_flags(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b".#-".contains(byte))
@@ -227,8 +227,8 @@ fn relative_time(text: &[u8]) -> Option<Line<'_>> {
     marked.then(|| behind_time(if negative { -at } else { at }, step, &after[colon + 1..]))?
 }
 
-/// Seconds with a fraction; what is without one are nanoseconds of `trace-cmd report -R`, or ticks,
-/// which are no time.
+/// Seconds with a fraction. Numbers without one are nanoseconds of `trace-cmd report -R`, or ticks,
+/// which are not times.
 fn instant(text: &[u8]) -> Option<(i64, i64, &[u8])> {
     let (seconds, after) = number(text)?;
     let after = after.strip_prefix(b".")?;
@@ -244,7 +244,7 @@ fn word(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// The digits that a text begins with, and what follows.
+/// The leading digits of a text, and the rest.
 pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
     let digits = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     if !(1..=18).contains(&digits) {
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn every_form_of_a_line_is_read() {
         let forms = [
-            // tracefs before 5.14, since, with PREEMPT_RT's columns, and with the process.
+            // tracefs before 5.14, later, with PREEMPT_RT's columns, and with the process.
             "          <idle>-0     [001] d..2  1234.567890: sched_switch: a=1 b=2",
             "          <idle>-0       [001] d..2.  1234.567890: sched_switch: a=1 b=2",
             "          <idle>-0       [001] dN.h213  1234.567890: sched_switch: a=1 b=2",

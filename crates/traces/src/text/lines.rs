@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-/// The longest line that is read; longer ones are passed over.
+/// The maximum length of a line; longer ones are skipped.
 const LONGEST: usize = 64 << 10;
 const BUFFER: usize = 4 * LONGEST;
 
@@ -12,10 +12,10 @@ pub(super) struct Lines {
     from: usize,
     to: usize,
     ended: bool,
-    /// What is there belongs to a line that is too long.
+    /// The current data belong to a line that is too long.
     skipping: bool,
     pub(super) too_long: u64,
-    /// The last line has no end.
+    /// The last line is incomplete.
     pub(super) cut_off: bool,
 }
 

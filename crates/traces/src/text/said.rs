@@ -1,30 +1,30 @@
-//! What text says of itself: its header, losses, buffers that begin later.
+//! The metadata in a text: its header, losses, buffers that begin later.
 
 use super::line::{Line, number};
 use crate::decoder::Decoder;
 use punctual_core::event::Event;
 use std::collections::VecDeque;
 
-/// What was said, of which some concerns the next event of a CPU.
+/// The metadata so far; some of it concerns the next event of a CPU.
 #[derive(Default, Debug)]
 pub(super) struct Said {
     pub(super) producer: Option<String>,
-    /// As uname(2) names it: the numbers of system calls are those of its kernel.
+    /// As in uname(2): the numbers of system calls are those of its kernel.
     pub(super) machine: Option<String>,
-    /// A loss on this CPU before its next event.
+    /// Losses on CPUs before their next event.
     lost: Vec<(u16, Option<u64>)>,
-    /// Entries that heads of buffers state: those before `/` in `entries-in-buffer/entries-written`
-    /// and behind `#` in `latency: 72 us, #123/123`.
+    /// The number of entries stated in headers of buffers: before `/` in
+    /// `entries-in-buffer/entries-written` and after `#` in `latency: 72 us, #123/123`.
     stated: u64,
-    /// Lines that are entries, whatever they mean.
+    /// The number of lines that are entries, of any meaning.
     found: u64,
 }
 
-/// CPUs that may have lost something at once.
+/// The maximum number of CPUs with pending losses.
 const MOST: usize = 1 << 14;
 
 impl Said {
-    /// A line behind `#`.
+    /// A line after `#`.
     pub(super) fn comment(&mut self, text: &[u8], decoder: &mut Decoder) {
         if let Some(tracer) = text.strip_prefix(b"tracer:") {
             let tracer = String::from_utf8_lossy(tracer.trim_ascii()).into_owned();
@@ -33,7 +33,7 @@ impl Said {
                 _ => format!("tracefs, tracer {}", tracer.escape_debug()),
             });
         }
-        // No tracer says it: the line of `punctual recipe tracefs` and `perf script --header` do.
+        // No tracer prints it: the line of `punctual recipe tracefs` and `perf script --header` do.
         let machine = [&b"machine:"[..], b"arch :"].iter().find_map(|key| text.strip_prefix(*key));
         if let Some(machine) = machine {
             self.of_machine(machine.trim_ascii(), decoder);
@@ -52,7 +52,7 @@ impl Said {
         }
     }
 
-    /// Taken at the head alone, as events before it were read without it.
+    /// Only accepted before the first event, as earlier events were read without it.
     fn of_machine(&mut self, name: &[u8], decoder: &mut Decoder) {
         let Ok(name) = std::str::from_utf8(name) else { return };
         if decoder.covered().is_none() && self.machine.is_none() {
@@ -61,14 +61,14 @@ impl Said {
         }
     }
 
-    /// A line that is no event: whether it means something.
+    /// A line that is not an event; returns whether it has a meaning.
     pub(super) fn notice(&mut self, text: &[u8]) -> bool {
         if let Some(cpu) = text.strip_prefix(b"##### CPU ").and_then(number) {
             // Its older events were overwritten.
             return self.lose(cpu.0, None);
         }
         if let Some((cpu, after)) = text.strip_prefix(b"CPU:").and_then(number) {
-            // `CPU:2 [LOST 123 EVENTS]`, `CPU:2 [123 EVENTS DROPPED]`, and without a number.
+            // `CPU:2 [LOST 123 EVENTS]`, `CPU:2 [123 EVENTS DROPPED]`, or without a number.
             let inner = after.trim_ascii().strip_prefix(b"[").and_then(|a| a.strip_suffix(b"]"));
             let counts = inner.filter(|inner| contains(inner, b"EVENTS")).map(|inner| {
                 let digits = inner.iter().position(u8::is_ascii_digit);
@@ -91,7 +91,7 @@ impl Said {
         cpu.is_some()
     }
 
-    /// An event follows: what was lost on its CPU was lost before it.
+    /// An event follows: losses of its CPU occurred before it.
     pub(super) fn before(
         &mut self,
         line: &Line<'_>,
@@ -122,7 +122,7 @@ impl Said {
 
 const MOST_CPUS: i64 = 1 << 13;
 
-/// The text behind the first place of a part.
+/// The text after the first occurrence of a part.
 fn behind<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
     let at = text.windows(part.len()).position(|window| window == part)?;
     text.get(at + part.len()..)

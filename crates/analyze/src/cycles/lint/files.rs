@@ -1,6 +1,6 @@
-//! What a descriptor is open for, as far as it matters to who writes into it.
+//! The kind of file behind a descriptor that a thread writes to.
 
-/// What is written into.
+/// The kind of an output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opened {
     /// Standard output or standard error, or a terminal: printing.
@@ -11,7 +11,7 @@ pub enum Opened {
     Other,
 }
 
-/// By the target of the descriptor's link in /proc/PID/fd; without it, by its number alone.
+/// By the target of the descriptor's link in /proc/PID/fd; without it, only by its number.
 pub fn opened(descriptor: u32, link: Option<&str>) -> Opened {
     let is_output = descriptor == 1 || descriptor == 2;
     let Some(link) = link else {

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
 
-/// All of them, in the order in which they are listed.
+/// All rules in the order of listing.
 pub const RULES: [Rule; 15] = [
     Rule {
         id: "page-faults-in-cycle",
@@ -176,7 +176,7 @@ fn memory_not_locked(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-/// The calls of a class that cycles made, and how many cycles.
+/// The calls of a class that cycles made, and the number of cycles.
 fn calls_of<'a>(of: &'a Subject<'_>, class: CallClass) -> impl Iterator<Item = (&'a str, u64)> {
     let all = MARKED.iter().zip(of.seen.calls);
     all.filter(move |((_, one), count)| *one == class && *count > 0)
@@ -207,7 +207,7 @@ fn memory_calls(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-/// What of this sort was written into, and in how many cycles.
+/// The outputs of this kind, with the number of cycles that wrote to them.
 fn written_of<'a>(
     of: &'a Subject<'_>,
     sort: Opened,
@@ -307,7 +307,7 @@ fn clock_realtime(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-/// The least that a thread can ask for (prctl(2)).
+/// The minimum that a thread can request (prctl(2)).
 const LEAST_SLACK: Nanos = Nanos(1);
 
 fn timer_slack(of: &Subject<'_>) -> Option<Violation> {
@@ -354,8 +354,8 @@ fn time_sharing(of: &Subject<'_>) -> Option<Violation> {
 
 /// Tasks that are named.
 const CULPRITS: usize = 4;
-/// From this share of its response times on others disturb it, or where they took as long as a
-/// response takes: the owner of a lock that has its priority is switched away from in less.
+/// The share of its response times from which others disturb it, or a time as long as a response:
+/// the owner of a lock with its priority is switched away from in less.
 const SHARED: f64 = 0.01;
 
 fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
@@ -421,7 +421,7 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-/// The kernel threads of a lower priority that it waited for, with their scheduling.
+/// The kernel threads of lower priority that it waited for, with their scheduling.
 fn lower<'a>(of: &Subject<'a>) -> impl Iterator<Item = (String, &'a Delay, &'a String)> + use<'a> {
     let (facts, seen) = (of.facts, of.seen);
     let known = |(tid, words)| {
@@ -450,8 +450,8 @@ fn waits_for_lower(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-/// A CPU may choose a task of lower priority once more while another CPU is about to put the thread
-/// on its runqueue. What throttles lasts longer.
+/// A CPU may select a task of lower priority once more while another CPU is about to enqueue the
+/// thread. Throttling lasts longer.
 const ABOUT_TO_BE_QUEUED: Nanos = Nanos(100_000);
 
 fn was_throttled(of: &Subject<'_>) -> bool {
@@ -492,7 +492,7 @@ fn throttled(of: &Subject<'_>) -> Option<Violation> {
     })
 }
 
-/// From this share of the limit on one more thread can reach it.
+/// The share of the limit from which one more thread can reach it.
 const NEAR: f64 = 0.8;
 
 fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {

@@ -7,7 +7,7 @@ use punctual_core::series::{empty_hdr, record_hdr};
 use punctual_core::{MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// What took time of cycles, and of how many.
+/// The time lost by cycles, with the number of cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Delay {
     pub cycles: u64,
@@ -26,28 +26,28 @@ impl Delay {
     }
 }
 
-/// What was seen in the cycles of a thread. Its size does not grow with their number.
+/// Statistics of a thread's cycles. Their size does not grow with the number of cycles.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
     pub cycles: u64,
-    /// Those that made each of the marked calls, in their order.
+    /// Cycles that made each of the marked calls, in their order.
     pub calls: [u64; MARKED.len()],
-    /// Those that wrote into each descriptor.
+    /// Cycles that wrote to each descriptor.
     pub written: BTreeMap<u32, u64>,
     pub with_faults: u64,
     pub faults: u64,
-    /// Those that slept until a time of CLOCK_REALTIME.
+    /// Cycles that slept until a time of CLOCK_REALTIME.
     pub realtime: u64,
     pub without_pi: Delay,
-    /// Ready, while a task of the same or a higher priority ran.
+    /// Ready while a task of the same or a higher priority ran.
     pub behind: Delay,
-    /// While its runtime was used up.
+    /// While its runtime was exhausted.
     pub throttled: Delay,
-    /// Asleep until one of these threads ended that, by its id: not for locks.
+    /// Asleep until woken by these threads, by id: not for locks.
     pub awaited: BTreeMap<u32, (TaskName, Delay)>,
     pub executed: Nanos,
     pub response: Nanos,
-    /// What sleeps were asked for.
+    /// The requested durations of sleeps.
     pub slept: Histogram<u64>,
     /// From one release to the next.
     pub periods: Histogram<u64>,
@@ -80,12 +80,12 @@ impl Default for Seen {
 }
 
 const AWAITED: usize = 64;
-/// The clock and the flag of a sleep as clock_nanosleep(2) has them.
+/// The clock and the flag of a sleep, as of clock_nanosleep(2).
 const CLOCK_REALTIME: u64 = 0;
 const TIMER_ABSTIME: u16 = 1;
 
-/// Whether a sleep ends at a time of the clock that can be set. The kernel counts a sleep for a
-/// time by CLOCK_MONOTONIC, whichever clock it names.
+/// Whether a sleep ends at a time of the settable clock. The kernel counts relative sleeps by
+/// CLOCK_MONOTONIC, whichever clock they name.
 fn sleeps_until_realtime(cycle: &Cycle) -> bool {
     let call = cycle.call;
     cycle.by == WokenBy::Sleep && (call.operation, call.argument) == (TIMER_ABSTIME, CLOCK_REALTIME)

@@ -14,7 +14,7 @@ const ABSOLUTE: (u32, u16) = (1, 1);
 /// Changes a cycle by its number.
 type Change = Box<dyn Fn(usize, &mut Cycle)>;
 
-/// A thread that does everything as a real-time program should, and what a case changes of it.
+/// A thread that does everything as a real-time program should, with the changes of a case.
 struct Case {
     kind: CycleKind,
     facts: ThreadFacts,
@@ -281,7 +281,7 @@ fn the_clock_that_can_be_set() {
     let relative = Case { kind: CycleKind::Relative, ..changed(to_relative) };
     assert_eq!(ids(&relative), ["relative-sleep"]);
     assert!(ids(&changed(to_relative)).is_empty(), "sleep_until() of a steady clock");
-    // Nor does another call with such an argument.
+    // The same for another call with such an argument.
     let woken = |_, cycle: &mut Cycle| {
         (cycle.call.argument, cycle.by) = (0, WokenBy::Timer);
     };
@@ -349,13 +349,13 @@ fn a_lock_without_priority_inheritance() {
 #[test]
 fn throttling_seen_and_possible() {
     let evidence = "queued while a task of lower priority ran: 200 ms altogether, at most 500 us";
-    // So long a wake-up may take that crosses to another CPU.
+    // A wake-up on another CPU may take this long.
     assert!(ids(&takes(MainPart::Throttled, 50_000)).is_empty());
     let case = takes(MainPart::Throttled, 500_000);
     let found =
         only(&case, "throttled-in-cycle", "it was throttled in 400 of 400 cycles", evidence);
     assert_eq!(found.remedy.as_deref(), Some("a fix"));
-    // The limit of real-time threads is nobody else's.
+    // The limit of real-time threads affects no other threads.
     let by_policy = |policy| {
         let mut case = takes(MainPart::Throttled, 500_000);
         case.facts.policy = Fact::Known(policy);
@@ -444,7 +444,7 @@ fn a_kernel_thread_of_a_lower_priority_that_it_waits_for_is_named() {
                    which others may run";
     let evidence = "irq/38-eth0-38 (SCHED_FIFO 50): 2 ms altogether, at most 5 us";
     only(&waits_for(WokenBy::Task, 38), "waits-for-lower-priority", message, evidence);
-    // One that has a higher priority, and one that was only interrupted.
+    // A waker with a higher priority, and one that was only interrupted.
     assert!(ids(&waits_for(WokenBy::Task, 39)).is_empty());
     assert!(ids(&waits_for(WokenBy::Irq, 38)).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Which system calls a stream of events is looked through for.
+//! The system calls that a stream of events is searched for.
 
 use crate::cycles::CallNames;
 use punctual_core::MainPart;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LOCKS: [u16; 3] = [0, 6, 13];
 const WAIT_BITSET: u16 = 9;
 
-/// System calls by number, on the machine that was recorded.
+/// System calls by number, on the recorded machine.
 #[derive(Clone, Debug)]
 pub struct Calls {
     waits: BTreeSet<u32>,
@@ -24,7 +24,7 @@ pub struct Calls {
     clock_nanosleep: BTreeSet<u32>,
     sleeps: BTreeSet<u32>,
     restarts: BTreeSet<u32>,
-    /// They wait for a signal.
+    /// Calls that wait for a signal.
     signals: BTreeSet<u32>,
     marks: BTreeMap<u32, (usize, CallClass)>,
 }
@@ -53,7 +53,7 @@ impl Calls {
         }
     }
 
-    /// A call as far as it distinguishes cycles.
+    /// A call, reduced to what distinguishes cycles.
     pub(super) fn call(&self, number: u32, args: [u64; 2]) -> WaitingCall {
         let operation = match number {
             _ if self.futexes.contains(&number) => args[1] as u16 & 0x7f,
@@ -73,20 +73,20 @@ impl Calls {
         self.clock_nanosleep.contains(&call.number)
     }
 
-    /// By this call the kernel goes on with a sleep that a signal interrupted.
+    /// Whether the kernel continues an interrupted sleep by this call.
     pub(super) fn is_restart(&self, number: u32) -> bool {
         self.restarts.contains(&number)
     }
 
-    /// Whether a wait in this call that ends so was interrupted by a signal, and not released; one
-    /// that a timer ended may have been waited for.
+    /// Whether a wait in this call that ends so was interrupted by a signal rather than released;
+    /// one ended by a timer may have been a wait for it.
     pub(super) fn interrupted(&self, call: WaitingCall, result: i64, by: WokenBy) -> bool {
         is_interrupted(result)
             && !self.signals.contains(&call.number)
             && (by != WokenBy::Timer || self.sleeps.contains(&call.number))
     }
 
-    /// Whether a call that slept returns this because nothing came in time.
+    /// Whether a sleeping call returns this value on timeout.
     pub(super) fn timed_out(&self, call: WaitingCall, result: i64) -> bool {
         has_timed_out(result, self.polls.contains(&call.number))
     }
@@ -95,7 +95,7 @@ impl Calls {
         self.marks.get(&number).copied()
     }
 
-    /// What a sleep in this call is, where that is none of the cycle's.
+    /// The part for a sleep in this call that is not the cycle's wait.
     pub(super) fn part_of_sleep(&self, call: WaitingCall, state: TaskState) -> MainPart {
         let is_futex =
             self.futexes.contains(&call.number) || self.futex_waits.contains(&call.number);
@@ -108,7 +108,7 @@ impl Calls {
     }
 }
 
-/// Without what 32-bit machines add to calls that take a time.
+/// The name without the suffixes of 32-bit machines for calls that take a time.
 fn plain(name: &str) -> &str {
     name.strip_suffix("_time64").or_else(|| name.strip_suffix("_time32")).unwrap_or(name)
 }

@@ -1,15 +1,15 @@
-//! What a CPU does: who runs, and how long it has served interrupts and softirqs so far.
+//! The activity of a CPU: the running task, and the time in interrupts and softirqs so far.
 
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 use std::collections::VecDeque;
 
-/// The last changes of what it does, by which the time is divided since a timer was due.
+/// The number of recent changes kept, for dividing the time since a timer was due.
 const CHANGES: usize = 64;
-/// A softirq that an interrupt left follows it at once. Others run where a task lets them, which
-/// has raised them: it has sent a packet to this machine itself.
+/// The maximum delay of a softirq after the interrupt that raised it. Later ones run at a task's
+/// request, which raised them: it sent a packet to this machine itself.
 const AT_ONCE: Nanos = Nanos(1_000);
 
-/// What a CPU does from an instant on.
+/// The activity of a CPU from an instant on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Activity {
     Task,
@@ -18,7 +18,7 @@ enum Activity {
     Hard,
 }
 
-/// The timer whose handler runs.
+/// The timer with a running handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Expiry {
     pub timer: u64,
@@ -26,34 +26,34 @@ pub struct Expiry {
     pub at: MonotonicNs,
 }
 
-/// How long interrupts and softirqs were served at an instant, altogether.
+/// The total time in interrupts and softirqs until an instant.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Served {
     pub hard: Nanos,
     pub soft: Nanos,
 }
 
-/// A CPU, from one event to the next.
+/// The state of a CPU from one event to the next.
 #[derive(Default)]
 pub struct Cpu {
-    /// The task on it, where that is known; idle is 0.
+    /// The task on it, if known; idle is 0.
     pub running: Option<u32>,
-    /// Its priority, where a switch shows it.
+    /// Its priority, if a switch shows it.
     pub prio: Option<i16>,
     pub switched: Option<MonotonicNs>,
-    /// The task that the last switch left, until the one that it chose is seen to do something:
-    /// what is seen of it is inside of the switch.
+    /// The task that the last switch left, until an event of the next one: its own events until
+    /// then are within that switch.
     pub leaving: Option<u32>,
-    /// Ready threads that shall run here.
+    /// Ready threads that are to run here.
     pub waiting: Vec<u32>,
     pub expiring: Option<Expiry>,
-    /// A block request was completed in what is served now.
+    /// A block request was completed in the current interrupt or softirq.
     pub completed: bool,
     depth: u32,
     hard_since: MonotonicNs,
     hard_ended: MonotonicNs,
     hard: Nanos,
-    /// Since when a softirq is served, and the time of interrupts then.
+    /// The start of the current softirq, and the interrupt time at that instant.
     serving: Option<(MonotonicNs, Nanos)>,
     soft: Nanos,
     changes: VecDeque<(MonotonicNs, Activity)>,
@@ -76,7 +76,7 @@ impl Cpu {
         self.changes.push_back((at, activity));
     }
 
-    /// What it does outside of interrupts.
+    /// Its activity outside of interrupts.
     fn base(&self) -> Option<Activity> {
         match (self.serving, self.running) {
             (Some(_), _) => Some(Activity::Soft),
@@ -100,7 +100,7 @@ impl Cpu {
         }
     }
 
-    /// Since when, and how long, where the task goes on.
+    /// Returns the start and time of the interrupt, if the task continues.
     pub fn exit_hard(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, Served)> {
         self.depth = self.depth.checked_sub(1)?;
         if self.depth > 0 {
@@ -123,7 +123,7 @@ impl Cpu {
         self.change(at, Activity::Soft);
     }
 
-    /// The same of a softirq, with the interrupts in it.
+    /// The same for a softirq, including interrupts within it.
     pub fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, Served)> {
         let (since, before) = self.serving?;
         let served = self.served(at);
@@ -136,14 +136,14 @@ impl Cpu {
         Some((since, Served { hard, soft }))
     }
 
-    /// Whatever is woken afterwards was woken for nothing that was served.
+    /// Ends the served work: later wake-ups are unrelated to it.
     fn end_of_service(&mut self) {
         if self.serving.is_none() {
             (self.expiring, self.completed) = (None, false);
         }
     }
 
-    /// The handler of a timer begins. It runs in an interrupt also where those are not shown.
+    /// The handler of a timer begins. It runs in an interrupt even if those are not recorded.
     pub fn expires(&mut self, expiry: Expiry) {
         if self.depth == 0 && self.serving.is_none() {
             self.change(expiry.at, Activity::Hard);
@@ -158,7 +158,7 @@ impl Cpu {
         }
     }
 
-    /// What happens is not the activity of the task on it.
+    /// Whether events on it are not actions of its task.
     pub fn serves(&self) -> bool {
         self.depth > 0 || self.serving.is_some() || self.expiring.is_some()
     }
@@ -167,13 +167,13 @@ impl Cpu {
         self.depth > 0
     }
 
-    /// A softirq, which an interrupt left.
+    /// Whether it serves a softirq after an interrupt.
     pub fn serves_softirq(&self) -> bool {
         self.serving.is_some_and(|(since, _)| since - self.hard_ended <= AT_ONCE)
     }
 
-    /// Another task gets it. What was served has ended: nothing is switched within an interrupt,
-    /// and a softirq that is switched away from belongs to a task (PREEMPT_RT).
+    /// Another task gets it. The served work has ended: no switch occurs within an interrupt, and a
+    /// softirq that is switched away from runs in a task (PREEMPT_RT).
     pub fn switches(&mut self, at: MonotonicNs, next: u32, prio: i16) {
         self.soft = self.served(at).soft;
         (self.depth, self.serving) = (0, None);
@@ -182,15 +182,15 @@ impl Cpu {
         self.change_to_base(at);
     }
 
-    /// An event shows another task than the one that was switched to: what happened until then is
-    /// not known.
-    /// `always`: where only some switches are shown, it is taken to have run since the last one.
+    /// An event shows another task than the one switched to: the time until then is unknown.
+    /// `always`: with only some switches recorded, the task is assumed to have run since the last
+    /// one.
     pub fn is_found_with(&mut self, at: MonotonicNs, tid: u32, always: bool) {
         let is_first = always || self.running.is_none() && self.changes.is_empty();
         (self.running, self.prio, self.switched) = (Some(tid), None, None);
         self.leaving = None;
         self.changes.clear();
-        // From switch to switch it runs one task.
+        // It runs one task from switch to switch.
         let since = if is_first { MonotonicNs(i64::MIN) } else { at };
         let base = if tid == 0 { Activity::Idle } else { Activity::Task };
         self.change(since, base);
@@ -202,7 +202,7 @@ impl Cpu {
         }
     }
 
-    /// The time in which a timer was overdue, by what the CPU did.
+    /// The time that a timer was overdue, by the activity of the CPU.
     pub fn divide_overdue(&self, begin: MonotonicNs, now: MonotonicNs, into: &mut Split) {
         let mut end = now;
         for (at, activity) in self.changes.iter().rev() {

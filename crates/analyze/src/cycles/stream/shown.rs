@@ -1,22 +1,22 @@
-//! What a stream of events can show.
+//! The information that a stream of events can provide.
 
 use crate::threads::Coverage;
 use punctual_core::event::{Group, Names, Recorded};
 
-/// What of the machine's events a stream has. What would be shown by others is not known.
+/// The kinds of events in a stream. Anything that only other kinds show is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shown {
-    /// The switches of some threads alone: who else had a CPU is not known.
+    /// Only switches of some threads: other tasks on a CPU are unknown.
     pub some_threads: bool,
-    /// Timers: when they expire, and which thread started them.
+    /// Timers: their expiries, and the threads that started them.
     pub timers: bool,
     pub interrupts: bool,
     pub softirqs: bool,
-    /// System calls: without them a cycle begins where a thread has slept.
+    /// System calls: without them a cycle begins after a sleep of the thread.
     pub calls: bool,
 }
 
-/// What the groups show of cycles, and what is not known without them.
+/// The properties of cycles that are unknown without a group.
 const MISSING: [(Group, &str); 6] = [
     (Group::Hrtimer, "when cycles were due: each begins with its wake-up"),
     (Group::Irq, "interrupts within cycles, and what kept a CPU from a thread that was woken"),
@@ -27,7 +27,7 @@ const MISSING: [(Group, &str); 6] = [
 ];
 
 impl Shown {
-    /// By the groups that were recorded, of all threads or of some.
+    /// By the recorded groups, for all threads or some.
     pub fn of(groups: &[Group], some_threads: bool) -> Shown {
         let has = |group| groups.contains(&group);
         Shown {
@@ -39,14 +39,14 @@ impl Shown {
         }
     }
 
-    /// Of a recording; `None` where it has no switches, of which all follows.
+    /// For a recording; `None` without switches, which everything depends on.
     pub fn of_recording(recorded: &Recorded, names: &Names) -> Option<Shown> {
         let some_threads = Coverage::of(recorded, names).threads.is_some();
         recorded.covers(Group::Sched).then(|| Shown::of(&recorded.groups, some_threads))
     }
 }
 
-/// What is not known of cycles without groups that were not recorded, each as `irq: …`.
+/// The properties of cycles that are unknown for lack of groups, each as `irq: …`.
 pub fn missing(groups: &[Group]) -> impl Iterator<Item = (Group, &'static str)> {
     MISSING.into_iter().filter(|(group, _)| !groups.contains(group))
 }

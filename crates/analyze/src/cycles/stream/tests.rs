@@ -13,7 +13,7 @@ const TIMER: u64 = 0xaaaa;
 const THREAD: u32 = 7;
 const OTHER: u32 = 9;
 
-/// Events at instants in µs, and the cycles that come of them.
+/// Events at instants in µs, and the resulting cycles.
 struct Run {
     stream: Stream,
     cycles: Vec<Cycle>,
@@ -24,7 +24,7 @@ struct Run {
 }
 
 impl Run {
-    /// What `attach` records through tracefs: the events of some threads, and timers.
+    /// The recording of `attach` through tracefs: the events of some threads, and timers.
     fn new() -> Run {
         Run::of(&[Group::Sched, Group::Syscall, Group::Hrtimer], true)
     }
@@ -101,7 +101,7 @@ impl Run {
         self.at(us, by, EventKind::Waking { task: Tid(THREAD), prio: 20, target: 0 })
     }
 
-    /// Sleeps until `due` from `us` on, and is back `late` µs later.
+    /// Sleeps from `us` until `due`, and is back `late` µs later.
     fn sleep(&mut self, us: i64, due: i64, late: i64) -> &mut Run {
         self.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due).leave(
             us + 2,
@@ -117,8 +117,7 @@ fn us(span: Nanos) -> i64 {
     span.ns() / 1_000
 }
 
-/// It waits for nothing: each time that its CPU was taken is a gap, and how its time is divided is
-/// known.
+/// It never waits: each loss of its CPU is a gap with a known split.
 #[test]
 fn a_thread_that_polls_has_gaps() {
     let all = [Group::Sched, Group::Syscall, Group::Irq, Group::Softirq];
@@ -130,7 +129,7 @@ fn a_thread_that_polls_has_gaps() {
     run.at(108, THREAD, EventKind::SoftirqExit { vector: 1 });
     run.leave(1_000, TaskState::Preempted, 10).arrive(1_400);
     run.leave(2_000, TaskState::Stopped, 120).wake(2_500, OTHER).arrive(2_510);
-    // It gives its CPU away, or waits.
+    // It gives up its CPU, or waits.
     run.enter(3_000, POLL, [0, 0]).leave(3_010, TaskState::Yielded, 120).arrive(3_020);
     run.exit(3_030, POLL, 0);
     run.leave(4_000, TaskState::Blocked, 120).wake(4_300, OTHER).arrive(4_310);
@@ -168,7 +167,7 @@ fn a_cycle_reaches_from_its_release_to_the_next_wait() {
     let part = |part| us(first.split().of(part));
     assert_eq!((part(MainPart::TimerIrqDelay), part(MainPart::Irq)), (6, 1));
     assert_eq!((part(MainPart::Preempted), part(MainPart::Io)), (200, 40));
-    // From the wake-ups to the switches nothing shows who ran.
+    // From the wake-ups to the switches, no event shows the running task.
     assert_eq!(part(MainPart::Unknown), 2 + 3);
     assert_eq!(part(MainPart::OwnExecution), 100 + 40 + 10 + 35);
     assert_eq!((part(MainPart::Switch), part(MainPart::SystemCall)), (1, 50 + 10 + 2));
@@ -182,7 +181,8 @@ fn a_cycle_reaches_from_its_release_to_the_next_wait() {
 fn a_release_that_has_passed_is_one() {
     let mut run = Run::new();
     run.sleep(0, 1_000, 10);
-    // It should have slept until 2,000 and is there at 2,500: the call returns at once.
+    // The sleep should have lasted until 2,000, but the thread arrives at 2,500: the call returns
+    // at once.
     run.enter(2_500, NANOSLEEP, [1, 1]).start(2_501, 2_000).exit(2_502, NANOSLEEP, 0);
     run.sleep(2_600, 3_000, 10);
     let [_, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
@@ -197,7 +197,7 @@ fn a_timer_of_its_own_releases_it_also_before_it_waits() {
     run.start(0, 1_000);
     run.enter(10, READ, [3, 0]).leave(11, TaskState::Sleeping, 120);
     run.expire(1_005).wake(1_006, OTHER).expired(1_007).arrive(1_008).exit(1_010, READ, 8);
-    // The next expiry comes while it runs, and the read finds it.
+    // The next expiry occurs during the run, and the read finds it.
     run.start(1_011, 2_000).expire(2_003).expired(2_004);
     run.enter(2_300, READ, [3, 0]).exit(2_301, READ, 8);
     run.start(2_302, 3_000).enter(2_400, READ, [3, 0]).leave(2_401, TaskState::Sleeping, 120);
@@ -225,7 +225,7 @@ fn what_is_not_selected_is_part_of_the_cycle() {
 #[test]
 fn a_wait_that_ends_by_its_timeout_is_one() {
     const BITSET: u64 = 9;
-    // What the call returns, and how much of its wait is a timeout's and how much another's.
+    // The result of the call, and the timeout and other shares of its wait.
     let calls = [
         (FUTEX, -110, 79, 0),
         (FUTEX, 0, 0, 79),
@@ -252,7 +252,7 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
         let part = |part| us(cycle.split().of(part));
         let parts = (part(MainPart::Timeout), part(MainPart::Waiting));
         assert_eq!(parts, (timeout, waiting), "{number} returned {result}");
-        // Before it is known which wait a cycle begins with it is two, which are put together.
+        // Until its first wait is known, it counts as two cycles, which are then merged.
         let [first, second] = cycles(false)[..] else { panic!("two cycles") };
         let whole = first.followed_by(&second).split();
         assert!((us(whole.of(MainPart::Timeout)) > 0) == (timeout > 0), "{whole:?}");
@@ -270,7 +270,7 @@ fn around_lost_events_there_is_no_cycle() {
     assert_eq!(run.cycles.len(), 1);
 }
 
-/// What a recording of the whole machine has.
+/// The groups in a recording of the whole machine.
 const ALL: [Group; 9] = [
     Group::Sched,
     Group::Irq,
@@ -322,8 +322,8 @@ impl Run {
         self.at(to, tid, EventKind::VectorExit { vector: VECTOR })
     }
 
-    /// Sleeps until `due` with the CPU idle meanwhile, with `late` µs from there to the interrupt,
-    /// and is back 10 µs after that.
+    /// Sleeps until `due` with an idle CPU, `late` µs from there to the interrupt, and is back 10
+    /// µs after that.
     fn idle_sleep(&mut self, us: i64, due: i64, late: i64) -> &mut Run {
         let irq = due + late;
         self.enter(us, NANOSLEEP, [1, 1]).start(us + 1, due);
@@ -346,8 +346,8 @@ impl Run {
         self.at(us, by, what)
     }
 
-    /// Two cycles of which the first is what `between` makes it, from the return of its wait at
-    /// 1,010 µs on; it is over by 1,900.
+    /// Two cycles; `between` defines the first, from the return of its wait at 1,010 µs on; it is
+    /// over by 1,900.
     fn one(mut self, between: impl FnOnce(&mut Run)) -> Cycle {
         self.idle_sleep(0, 1_000, 0);
         between(&mut self);
@@ -418,7 +418,7 @@ fn a_higher_priority_preempts_and_is_the_culprit() {
     assert_eq!(cycle.culprit.map(|by| (by.tid, us(by.time))), Some((OTHER, 290)));
 }
 
-/// Two tasks take turns: each of one's is longer, both of the other's are longer together.
+/// Two tasks alternate: one has the longest single run, the other the longest total.
 #[test]
 fn of_two_tasks_that_share_a_delay_the_longest_is_named() {
     const THIRD: u32 = 11;
@@ -459,9 +459,10 @@ fn a_stop_is_no_wait_and_names_who_sent_it() {
         (part, cycle.awaited.map(|one| one.tid))
     };
     assert_eq!(stopped(TaskState::Stopped, &[(THREAD, 19)]), ([210, 0, 0], Some(33)));
-    // A signal that lets go on, or one to another thread, stops nobody here.
+    // A signal that continues, or one to another thread, stops nothing here.
     assert_eq!(stopped(TaskState::Stopped, &[(THREAD, 18), (8, 19)]), ([210, 0, 0], Some(OTHER)));
-    // The freezer of its control group lets it sleep outside of any call; a wait in one is none.
+    // The freezer of its control group suspends it outside of any call; a wait in a call is not a
+    // stop.
     assert_eq!(stopped(TaskState::Sleeping, &[]), ([210, 0, 0], Some(OTHER)));
     assert_eq!(stopped(TaskState::Blocked, &[]), ([0, 0, 210], Some(OTHER)));
     let waits = Run::whole().one(|run| {
@@ -475,8 +476,8 @@ fn a_stop_is_no_wait_and_names_who_sent_it() {
     assert_eq!(waits.run.of(MainPart::Stopped), Nanos::ZERO);
 }
 
-/// SIGSTOP, a debugger or the freezer interrupt a sleep until an instant, which passes meanwhile:
-/// the cycle that was due then was held up by that, and not by the cycle before.
+/// SIGSTOP, a debugger or the freezer interrupts a sleep beyond its end: the cycle due then was
+/// delayed by the stop, not by the previous cycle.
 #[test]
 fn a_cycle_that_is_due_during_a_stop_was_stopped() {
     for (state, result) in
@@ -498,7 +499,7 @@ fn a_cycle_that_is_due_during_a_stop_was_stopped() {
         assert_eq!(cycle.awaited.map(|one| one.tid), Some(OTHER));
         assert_eq!(cycle.split().sum(), cycle.response_time());
     }
-    // One that only a cycle before made late was not stopped.
+    // A cycle delayed only by the previous one was not stopped.
     let mut run = Run::whole();
     run.sleep(0, 1_000, 10).sleep(1_100, 2_000, 10);
     run.enter(3_500, NANOSLEEP, [1, 1]).start(3_501, 3_000).exit(3_502, NANOSLEEP, 0);
@@ -508,7 +509,7 @@ fn a_cycle_that_is_due_during_a_stop_was_stopped() {
     assert_eq!(cycle.split().of(MainPart::Stopped), Nanos::ZERO);
 }
 
-/// An event of the task that leaves, and the return of the call, bound the switch to the thread.
+/// An event of the leaving task, and the return of the call, bound the switch to the thread.
 #[test]
 fn a_context_switch_ends_with_an_event_inside_or_with_the_call() {
     let split = |inside: bool| {
@@ -569,7 +570,7 @@ fn a_switch_before_the_thread_is_on_a_runqueue_is_no_throttling() {
         run.switch(us + 2, (THREAD, 20), (OTHER, 120));
         run.fire(due + 1, OTHER).wake(due + 2, OTHER);
         run.at(due + 3, OTHER, EventKind::HrtimerExpireExit { timer: TIMER });
-        // Chosen before the wake-up was complete.
+        // Selected before the wake-up was complete.
         run.switch(due + 4, (OTHER, 120), (8, 120)).enqueue(due + 5, 8);
         run.switch_as(due + 55, (8, 120), TaskState::Preempted, (THREAD, 20));
         run.exit(due + 56, NANOSLEEP, 0);
@@ -632,7 +633,8 @@ fn what_a_page_fault_and_reclaim_wait_for_is_theirs_until_the_thread_writes() {
     let write = EventKind::BlockIssue { device: 1, sector: 8, bytes: 4096, write: true };
     let reclaims = EventKind::ReclaimBegin { order: 0 };
     let end = EventKind::ReclaimEnd { reclaimed: 1 };
-    // For what it waits that does this in a page fault and then sleeps until the disk is done.
+    // The kind of wait of a thread with this activity in a page fault that then sleeps until the
+    // disk is done.
     let waits_for = |does: &[EventKind]| {
         let mut run = Run::without(Group::Syscall);
         for (begin, due) in [(0, 1_000), (1_300, 2_000), (2_100, 3_000)] {
@@ -756,7 +758,7 @@ fn what_a_recording_has_lost_is_no_cycle() {
 fn a_task_on_a_cpu_without_a_switch_to_it_leaves_the_time_before_unknown() {
     let cycle = Run::whole().one(|run| {
         run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, 10));
-        // Another one is there by 1,300.
+        // Another one occurs by 1,300.
         run.vector(1_300, 1_310, 8);
         run.switch(1_400, (8, 120), (THREAD, 20));
     });
@@ -882,7 +884,7 @@ mod properties {
     }
 }
 
-/// After each event, what the thread is in shows no more of a cycle than it has in the end.
+/// After each event, the thread's open cycle shows no more than the final one.
 #[test]
 fn a_lower_bound_of_any_prefix_is_at_most_the_figure_of_the_whole() {
     let mut run = Run::new();
@@ -933,7 +935,7 @@ fn a_lower_bound_of_any_prefix_is_at_most_the_figure_of_the_whole() {
     assert_eq!(bounds, 1_700_000, "the cycle that blocks, when it waits again");
 }
 
-/// Its timer has expired, and the event of that is missing at the end: the sleep is overdue.
+/// Its timer has expired, but the event is missing at the end: the sleep is overdue.
 #[test]
 fn a_thread_that_is_not_woken_in_time_is_in_a_cycle_and_one_that_waits_is_in_none() {
     let mut run = Run::new();
@@ -945,7 +947,7 @@ fn a_thread_that_is_not_woken_in_time_is_in_a_cycle_and_one_that_waits_is_in_non
     };
     assert_eq!(release(&mut run, 1_900), None);
     assert_eq!(release(&mut run, 2_500), Some(2_000_000));
-    // Of a wait for an event a timer says nothing: an interrupt may have started it.
+    // For a wait for an event, a timer shows nothing: an interrupt may have started it.
     let mut run = Run::new();
     run.enter(0, READ, [3, 0]).start(1, 100).leave(2, TaskState::Sleeping, 120);
     assert_eq!(release(&mut run, 500), None);

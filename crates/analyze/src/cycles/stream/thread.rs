@@ -1,4 +1,4 @@
-//! A thread, from one of its events to the next: its state, and the cycle that it is in.
+//! The state of a thread and of its current cycle, from one event to the next.
 
 use super::cpu::{Cpu, Served, positive};
 use punctual_core::cycle::{
@@ -8,15 +8,16 @@ use punctual_core::cycle::{
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 use std::collections::BTreeMap;
 
-/// Timers that a thread started in the call under way; interrupts start some meanwhile.
+/// The maximum number of timers started by a thread in its current call; interrupts start some
+/// meanwhile.
 const STARTED: usize = 8;
-/// Timers of a thread whose expiries are waited for in other calls.
+/// The maximum number of a thread's timers awaited in other calls.
 const OWN: usize = 4;
-/// Tasks that are distinguished in a cycle.
+/// The maximum number of tasks distinguished in a cycle.
 const CULPRITS: usize = 64;
-/// Instants of a cycle: later ones are passed over.
+/// The maximum number of moments in a cycle; later ones are skipped.
 const MOMENTS: u32 = 64;
-/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+/// The kernel's priorities from here on are those of tasks without a real-time policy.
 const NORMAL: i16 = 100;
 
 #[derive(Clone, Copy)]
@@ -34,12 +35,12 @@ pub enum State {
     Asleep(MainPart),
 }
 
-/// Why a thread that could run does not.
+/// The reason why a runnable thread does not run.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Readiness {
-    /// Its CPU's tasks show it.
+    /// The tasks of its CPU show it.
     ByCpu,
-    /// Where switches of others are not shown: what it was preempted for, and by whom.
+    /// Without switches of others: the part it was preempted for, and by whom.
     For(MainPart, u32),
     /// The quota of its group is used up.
     Held,
@@ -51,18 +52,18 @@ pub enum Phase {
     Waiting,
     Woken,
     Open,
-    /// A signal ended its wait, which was no release.
+    /// A signal ended its wait, which is not a release.
     Interrupted,
 }
 
-/// Who ended a wait.
+/// The waker that ended a wait.
 #[derive(Clone, Copy)]
 pub struct Waker {
     pub by: WokenBy,
     pub tid: u32,
 }
 
-/// A release, and by what.
+/// A release with its source.
 #[derive(Clone, Copy)]
 pub struct Release {
     pub due: MonotonicNs,
@@ -73,55 +74,55 @@ pub struct Release {
 
 pub struct Thread {
     pub state: State,
-    /// Until here its time is divided.
+    /// The time is divided up to here.
     pub from: MonotonicNs,
     served: Served,
     pub cpu: u16,
     pub prio: Option<i16>,
-    /// When it was put on a runqueue: later switches were decided against it.
+    /// When it was enqueued: later switches were decided against it.
     pub enqueued: Option<MonotonicNs>,
     pub phase: Phase,
     pub call: Option<(WaitingCall, MonotonicNs)>,
-    /// One of its system calls was seen: that it is in none is known.
+    /// A system call of it was seen: from then on its absence from a call is known.
     pub has_called: bool,
     pub started: Vec<(u64, MonotonicNs)>,
     pub own: Vec<OwnTimer>,
-    /// A wake-up that came before it slept.
+    /// A wake-up before it slept.
     pub early: Option<Release>,
     pub slept: bool,
     slept_at: MonotonicNs,
-    /// The task that inherited its priority in the call under way.
+    /// The task that inherited its priority in the current call.
     pub lent_to: Option<u32>,
     pub reclaims: bool,
     /// A page fault began since it last got a CPU or made a call.
     pub faulted: bool,
     /// It is in a call for a lock with priority inheritance.
     pub locks: bool,
-    /// The CPU that it ran on last, and whether it was moved since.
+    /// The CPU that it last ran on, and whether it was moved since.
     ran_on: u16,
     moved: bool,
     blocked: bool,
-    /// It became ready by a wake-up from a wait that signals end, not by a preemption.
+    /// It became ready by a wake-up from an interruptible wait, not by a preemption.
     pub is_woken: bool,
-    /// Since when it has a CPU again after such a wait, and has done nothing since: the return of
-    /// its call bounds the context switch to it.
+    /// When it got a CPU after such a wait, without any action since: the return of its call bounds
+    /// the context switch to it.
     pub returns_from: Option<MonotonicNs>,
-    /// Of the cycle, without the call under way; and of that.
+    /// The split of the cycle without the current call, and that of the call.
     pub sum: Split,
     pub in_call: Split,
     pub cycle: Cycle,
-    /// How long they ran, and how long of that their priority was not lower.
+    /// Their run times, and the part in which their priority was not lower.
     culprits: BTreeMap<u32, (Nanos, Nanos)>,
-    /// It was stopped since a signal interrupted its wait: what was due meanwhile waited for that.
+    /// It was stopped since a signal interrupted its wait: releases meanwhile waited for that.
     held_up: bool,
-    /// Who sent it the last signal that stops.
+    /// The sender of the last stop signal.
     pub stopped_by: Option<u32>,
     moments: u32,
     moment: Option<Moment>,
-    /// Of one that polls and lost its CPU: since when, its sums then, and who had the CPU.
+    /// For a polling thread that lost its CPU: since when, its sums then, and the tasks on the CPU.
     taken: Option<(MonotonicNs, Split, BTreeMap<u32, Nanos>)>,
     times: ThreadTimes,
-    /// When it came into its state.
+    /// When it entered its state.
     since: MonotonicNs,
 }
 
@@ -165,7 +166,7 @@ impl Thread {
         }
     }
 
-    /// How long it was in each state by now.
+    /// The time in each state so far.
     pub fn times(&self, at: MonotonicNs) -> ThreadTimes {
         let (mut times, span) = (self.times, positive(at - self.since));
         match self.state {
@@ -183,7 +184,7 @@ impl Thread {
         (self.state, self.since) = (state, self.since.max(at));
     }
 
-    /// It waits for nothing: it never did, or not for long.
+    /// Whether it polls: it has not waited, or not for long.
     fn polls(&self, at: MonotonicNs) -> bool {
         let open = self.phase == Phase::Open && at - self.cycle.returned > POLLS_AFTER;
         self.phase == Phase::NoCycle || open
@@ -230,7 +231,7 @@ impl Thread {
         (runs && self.polls(end)).then_some(Gap { tid, cpu, begin, end, split, culprit: None })
     }
 
-    /// It started a timer in the call under way.
+    /// It starts a timer in the current call.
     pub fn starts(&mut self, timer: u64, expires: MonotonicNs) {
         self.started.retain(|(of, _)| *of != timer);
         self.started.truncate(STARTED - 1);
@@ -241,16 +242,16 @@ impl Thread {
         self.own.iter_mut().find(|own| own.timer == timer)
     }
 
-    /// This timer, which it did not start in that call, ended the wait there.
+    /// This timer, started outside of that call, ended the wait there.
     pub fn keep_timer(&mut self, timer: u64, site: WaitingCall) {
         self.own.retain(|own| own.timer != timer);
         self.own.truncate(OWN - 1);
         self.own.insert(0, OwnTimer { timer, site, expired: None });
     }
 
-    /// Where time of this instant belongs to.
+    /// Adds time to the part of the cycle that it belongs to.
     fn add(&mut self, part: MainPart, span: Nanos) {
-        // The time of a wait before its release is no cycle's.
+        // The time of a wait before its release belongs to no cycle.
         if self.phase == Phase::Waiting {
             return;
         }
@@ -260,14 +261,14 @@ impl Thread {
         }
     }
 
-    /// From now on its time is divided by what this CPU does.
+    /// Divides its time by the activity of this CPU from now on.
     pub fn look(&mut self, cpu: &Cpu, at: MonotonicNs) {
         self.from = self.from.max(at);
         self.served = cpu.served(self.from);
     }
 
-    /// The time since it was last looked at: interrupts and softirqs by the totals of its CPU, and
-    /// the rest is `part`. How much of it is.
+    /// Divides the time since the last update: interrupts and softirqs by the totals of its CPU,
+    /// the rest to `part`. Returns the rest.
     fn divide(&mut self, cpu: &Cpu, at: MonotonicNs, part: MainPart) -> Nanos {
         let now = cpu.served(at);
         let whole = positive(at - self.from);
@@ -281,7 +282,7 @@ impl Thread {
         rest
     }
 
-    /// Its time until now is not known.
+    /// Its time until now is unknown.
     pub fn loses_sight(&mut self, at: MonotonicNs) {
         if self.state != State::Unseen {
             self.add(MainPart::Unknown, at - self.from);
@@ -289,7 +290,7 @@ impl Thread {
         self.from = self.from.max(at);
     }
 
-    /// What it does that runs.
+    /// The part that its own execution counts for.
     fn own_part(&self) -> MainPart {
         match (self.reclaims, self.call) {
             (true, _) => MainPart::Reclaim,
@@ -304,7 +305,7 @@ impl Thread {
         self.returns_from = None;
     }
 
-    /// What it did until now, with a CPU, is over.
+    /// Ends its current activity on a CPU.
     pub fn ran(&mut self, cpu: &Cpu, at: MonotonicNs) {
         self.returns_from = None;
         let part = self.own_part();
@@ -326,11 +327,11 @@ impl Thread {
         self.look(cpu, at);
     }
 
-    /// Who kept it from running until now, although it was ready.
+    /// The reason why it did not run until now although it was ready.
     fn keeper(&self, cpu: &Cpu, interrupts_shown: bool) -> MainPart {
         let Some(running) = cpu.running else { return MainPart::Unknown };
         let decided = self.enqueued.zip(cpu.switched).is_some_and(|(since, at)| at >= since);
-        // Without interrupts it may have been one of them that kept the CPU.
+        // Without events of interrupts, one of them may have kept the CPU.
         let if_shown = |part| if interrupts_shown { part } else { MainPart::Unknown };
         let real_time = self.prio.is_some_and(|prio| prio < NORMAL);
         if running == 0 {
@@ -348,7 +349,7 @@ impl Thread {
         }
     }
 
-    /// Whoever ran on its CPU until now kept it from running.
+    /// Attributes the wait for a CPU until now to the task that ran there.
     pub fn waited(&mut self, cpu: &Cpu, at: MonotonicNs, interrupts_shown: bool) {
         let State::Ready(readiness) = self.state else { return };
         let (part, by) = match readiness {
@@ -388,7 +389,7 @@ impl Thread {
         self.begin_moment(at, what);
     }
 
-    /// It sleeps from now on; `blocked`: so that no signal wakes it.
+    /// It sleeps from now on; `blocked`: uninterruptibly.
     pub fn sleeps(&mut self, at: MonotonicNs, part: MainPart, blocked: bool) {
         self.turns(at, State::Asleep(part));
         if part == MainPart::Stopped {
@@ -407,12 +408,12 @@ impl Thread {
         self.blocked
     }
 
-    /// It sleeps in a page fault or while it reclaims memory: what it reads or writes is for that.
+    /// Whether it sleeps in a page fault or in reclaim, which its I/O is then for.
     pub fn needs_memory(&self) -> bool {
         matches!(self.state, State::Asleep(MainPart::PageFault | MainPart::Reclaim))
     }
 
-    /// It could run, and shall do so on this CPU.
+    /// It became runnable and is to run on this CPU.
     pub fn becomes_ready(
         &mut self,
         at: MonotonicNs,
@@ -427,7 +428,7 @@ impl Thread {
         self.from = self.from.max(at);
     }
 
-    /// It was put on another CPU.
+    /// It was moved to another CPU.
     pub fn is_moved(&mut self) {
         self.moved = true;
         self.cycle.migrations = self.cycle.migrations.saturating_add(1);
@@ -462,7 +463,7 @@ impl Thread {
         Some(moment)
     }
 
-    /// A wait within the cycle is over; `proven`: what it was for, where the wake-up shows that.
+    /// A wait within the cycle is over; `proven`: its kind, if the wake-up shows it.
     pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<MainPart>, waker: Waker) {
         let State::Asleep(part) = self.state else { return };
         let part = proven.unwrap_or(part);
@@ -484,8 +485,8 @@ impl Thread {
         }
     }
 
-    /// What the wait took is the holder's, or his who ended it. The one with the longest waits of
-    /// a cycle is kept.
+    /// Attributes the wait to the holder of the lock, or to its waker. Keeps the one with the
+    /// longest waits of a cycle.
     fn has_waited_for_lock(&mut self, took: Nanos, waker: Waker) {
         let (tid, evidence) = match self.lent_to.take() {
             Some(holder) => (holder, LockEvidence::PiFutex),
@@ -523,8 +524,7 @@ impl Thread {
         }
     }
 
-    /// The wait is over: its cycle begins. `here` is the CPU that it was woken on, where that is
-    /// known.
+    /// The wait is over: its cycle begins. `here` is the CPU that it was woken on, if known.
     pub fn release(&mut self, release: Release, here: Option<&Cpu>) {
         self.sum = Split::default();
         self.culprits.clear();
@@ -551,12 +551,12 @@ impl Thread {
         self.phase = Phase::Woken;
     }
 
-    /// The time of a cycle before the call that waits for it.
+    /// The part for the time of a cycle before its waiting call.
     fn before_the_wait(&mut self) -> MainPart {
         if std::mem::take(&mut self.held_up) { MainPart::Stopped } else { MainPart::Overrun }
     }
 
-    /// What it waited for had come before the call, which returns at once.
+    /// The awaited event came before the call, which returns at once.
     pub fn is_released_already(&mut self, release: Release, at: MonotonicNs) {
         self.sum = Split::default();
         self.culprits.clear();
@@ -571,7 +571,7 @@ impl Thread {
         self.phase = Phase::Woken;
     }
 
-    /// Nobody saw who woke it: the timer that it had started shows when it was due.
+    /// Its wake-up was not seen: the timer that it started determines when it was due.
     pub fn is_released_unseen(&mut self, at: MonotonicNs) {
         let started = self.started.first().map(|(_, expires)| *expires).filter(|due| *due < at);
         let by = if started.is_some() { WokenBy::Sleep } else { WokenBy::Unseen };
@@ -585,7 +585,7 @@ impl Thread {
         self.release(release, None);
     }
 
-    /// What the call had waited for had come before it.
+    /// The awaited event, if it came before the call.
     pub fn passed(
         &self,
         call: WaitingCall,
@@ -604,8 +604,8 @@ impl Thread {
         Some(Release { due, woken: at, waker: Waker { by, tid: 0 }, timer })
     }
 
-    /// What it slept for in the call under way did not come in time: in its cycle, or where the
-    /// wait turns out to be none that a cycle begins with.
+    /// The sleep of the current call timed out: in its cycle, or in a wait that turns out not to
+    /// begin a cycle.
     pub fn has_timed_out(&mut self) {
         self.in_call.rename(MainPart::Waiting, MainPart::Timeout);
         if self.phase == Phase::Woken && self.cycle.wait_is == MainPart::Waiting {
@@ -613,7 +613,7 @@ impl Thread {
         }
     }
 
-    /// The call under way is over.
+    /// The current call is over.
     pub fn has_returned(&mut self, call: WaitingCall, entered: MonotonicNs, at: MonotonicNs) {
         if let Some(own) = self.own.iter_mut().find(|own| own.site == call) {
             own.expired = None;
@@ -631,7 +631,7 @@ impl Thread {
         self.in_call = Split::default();
     }
 
-    /// The waiting call returns: what came before is the wake-up.
+    /// The waiting call returns: the time before is the wake-up.
     pub fn returns(&mut self, at: MonotonicNs) {
         self.cycle.returned = at.max(self.cycle.release);
         self.cycle.wake = std::mem::take(&mut self.sum);
@@ -640,8 +640,8 @@ impl Thread {
         self.phase = Phase::Open;
     }
 
-    /// Its wait, or the cycle after it. `overdue`: when the sleep that it is in was to end;
-    /// `again`: when it entered the call that it is in, if that can end its cycle.
+    /// Its wait, or the cycle after it. `overdue`: the planned end of its current sleep; `again`:
+    /// when it entered its current call, if that can end its cycle.
     pub fn open(
         &self,
         overdue: Option<MonotonicNs>,
@@ -650,7 +650,7 @@ impl Thread {
         let cycle = &self.cycle;
         let (release, returned) = match self.phase {
             Phase::NoCycle => return None,
-            // Nothing shows that it was woken.
+            // No event shows that it was woken.
             Phase::Waiting | Phase::Interrupted => (overdue, None),
             Phase::Woken => (Some(cycle.release), None),
             Phase::Open => (Some(cycle.release), Some(cycle.returned)),
@@ -660,7 +660,7 @@ impl Thread {
         Some(OpenCycle { call: cycle.call, entered: cycle.entered, release, returned, until })
     }
 
-    /// The next cycle waits in this call; what was is returned, where it had begun.
+    /// Begins the wait for the next cycle in this call. Returns the ended cycle, if one had begun.
     pub fn next_cycle(
         &mut self,
         call: WaitingCall,
@@ -694,7 +694,7 @@ impl Thread {
     }
 }
 
-/// What of a span is in no part is unknown; parts that are more than it do not hold.
+/// Attributes the rest of a span to unknown; parts with a larger sum are invalid.
 fn complete(parts: &mut Split, whole: Nanos) {
     if parts.sum() > whole {
         *parts = Split::default();
@@ -702,7 +702,7 @@ fn complete(parts: &mut Split, whole: Nanos) {
     parts.add(MainPart::Unknown, whole - parts.sum());
 }
 
-/// A cycle of which nothing is known yet.
+/// A cycle without known properties.
 fn blank(tid: u32, at: MonotonicNs) -> Cycle {
     Cycle {
         tid,

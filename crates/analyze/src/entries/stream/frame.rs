@@ -1,11 +1,11 @@
-//! What a CPU serves: an interrupt within a softirq within a task.
+//! The nesting on a CPU: an interrupt within a softirq within a task.
 
 use super::Tasks;
 use punctual_core::cycle::TaskName;
 use punctual_core::entry::{EntryCounts, Originator, SOFTIRQS, Served, Via};
 use punctual_core::{Event, MonotonicNs, Nanos};
 
-/// From the outermost to the innermost.
+/// The levels, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Level {
     Task,
@@ -13,11 +13,11 @@ pub(super) enum Level {
     Hard,
 }
 
-/// Who did something.
+/// The originator of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Origin {
     pub(super) at: MonotonicNs,
-    /// `None`: an interrupt, of which it is not known who caused it.
+    /// `None`: an interrupt of unknown originator.
     pub(super) tid: Option<u32>,
     pub(super) cpu: u32,
     pub(super) via: Option<Via>,
@@ -44,24 +44,24 @@ fn idle(cpu: u32) -> TaskName {
 
 pub(super) struct Frame {
     pub(super) begin: MonotonicNs,
-    /// Time of what came in between.
+    /// The time of nested frames.
     pub(super) inner: Nanos,
     pub(super) served: Served,
-    /// The thread that is served, of a task.
+    /// The served thread, for a task.
     pub(super) tid: u32,
     pub(super) over: u32,
     pub(super) nested: bool,
     pub(super) away: bool,
-    /// The first function that it ran for somebody; 0: none.
+    /// The first function executed for an originator; 0: none.
     pub(super) function: u64,
-    /// The one that runs now.
+    /// The function being executed.
     pub(super) running: u64,
     pub(super) since: MonotonicNs,
     pub(super) inner_then: Nanos,
     pub(super) functions: u32,
-    /// Of `function`.
+    /// The originator of `function`.
     pub(super) origin: Option<Origin>,
-    /// Of `running`, if that is another one.
+    /// The originator of `running`, if that is another function.
     pub(super) next: Option<Origin>,
 }
 
@@ -90,12 +90,12 @@ impl Frame {
         }
     }
 
-    /// Who caused what runs now.
+    /// The originator of the current function.
     pub(super) fn current(&self) -> Option<Origin> {
         if self.running != 0 && self.functions > 1 { self.next } else { self.origin }
     }
 
-    /// As what it causes comes out of it.
+    /// The path of an entry caused from here.
     pub(super) fn via(&self) -> Option<Via> {
         Some(match self.served {
             Served::Irq(irq) => Via::Irq(irq),
@@ -108,13 +108,12 @@ impl Frame {
     }
 }
 
-/// A CPU.
 #[derive(Default)]
 pub(super) struct Cpu {
     pub(super) is_chosen: bool,
-    /// By [`Level`].
+    /// The frames by [`Level`].
     pub(super) frames: [Option<Frame>; 3],
-    /// Who raised each softirq that has not run.
+    /// The originator of each pending softirq.
     pub(super) raised: [Option<Origin>; SOFTIRQS.len()],
     /// The timer whose handler ran last.
     pub(super) timer: u64,
@@ -127,13 +126,12 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    /// The innermost that is open.
     pub(super) fn innermost(&self) -> Option<Level> {
         let all = [Level::Hard, Level::Soft, Level::Task];
         all.into_iter().find(|level| self.frames[*level as usize].is_some())
     }
 
-    /// The interrupt or softirq that runs.
+    /// The current interrupt or softirq.
     pub(super) fn interrupt(&self) -> Option<&Frame> {
         let hard = self.frames[Level::Hard as usize].as_ref();
         hard.or(self.frames[Level::Soft as usize].as_ref())
@@ -149,8 +147,8 @@ impl Cpu {
         }
     }
 
-    /// The end of what runs there was not seen: no entry is made of it. What came in between has
-    /// entries of its own.
+    /// Drops a frame whose end was not seen: it yields no entry. Nested frames have entries of
+    /// their own.
     fn forget(&mut self, level: Level) {
         let Some(frame) = self.frames[level as usize].take() else { return };
         if let Some(around) = self.around(level) {
@@ -191,31 +189,30 @@ impl Cpu {
         }
     }
 
-    /// Whether the outermost one has ended.
+    /// Ends an interrupt; returns whether the outermost one has ended.
     pub(super) fn ends_interrupt(&mut self) -> bool {
         let ends = self.depth == 1;
         self.depth = self.depth.saturating_sub(1);
         ends
     }
 
-    /// Softirqs, switches and system calls neither begin nor end within an interrupt: where its end
-    /// was not seen it has ended.
+    /// Softirqs, switches and system calls neither begin nor end within an interrupt: an open one
+    /// has ended unseen.
     pub(super) fn interrupts_ended(&mut self) {
         self.depth = 0;
         self.forget(Level::Hard);
     }
 
-    /// What a work item runs in: a softirq where one runs (kernel/workqueue.c: WQ_BH), else the
-    /// task; no interrupt. Where the softirq's end was not seen, its time goes on until a switch,
-    /// and is nobody else's.
+    /// The level of a work item: a current softirq (kernel/workqueue.c: WQ_BH), else the task;
+    /// never an interrupt. A softirq whose end was not seen lasts until a switch.
     pub(super) fn level_of_work(&mut self) -> Level {
         self.interrupts_ended();
         let in_softirq = self.frames[Level::Soft as usize].is_some();
         if in_softirq { Level::Soft } else { Level::Task }
     }
 
-    /// A function is run for somebody. The first one names the entry; each later one has an entry
-    /// of its own, and its time is not this one's.
+    /// Begins a function for an originator. The first one names the entry; each later one has its
+    /// own entry, and its time does not count for this one.
     pub(super) fn begin_function(
         &mut self,
         at: MonotonicNs,
@@ -231,7 +228,7 @@ impl Cpu {
         match frame.functions {
             1 => {
                 frame.function = function;
-                // Else that of who woke the worker.
+                // Otherwise it keeps the originator that woke the worker.
                 let keeps = level == Level::Task && origin.is_none();
                 frame.origin = if keeps { frame.origin } else { origin };
             }

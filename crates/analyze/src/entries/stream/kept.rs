@@ -1,10 +1,10 @@
-//! What is kept until something comes for it: a bounded number, the oldest forgotten first.
+//! Values kept until their event arrives: a bounded number, the oldest dropped first.
 
 use super::frame::Origin;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Two generations of at most so many.
+/// The maximum size of each of the two generations.
 const GENERATION: usize = 16_384;
 
 pub(super) struct Kept<K> {

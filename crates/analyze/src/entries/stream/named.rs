@@ -1,10 +1,10 @@
-//! Tracepoints that entries need and that no event of ours stands for: recorded by name, read by
-//! the names of their fields.
+//! Tracepoints needed for entries that no event kind covers: recorded by name, read by the names of
+//! their fields.
 
 use punctual_core::Nanos;
 use punctual_core::event::{RecordBytes, RecordField, TracepointFormat, TracepointId};
 
-/// Those that are wanted by name, as `SYSTEM:NAME`. The last is for kernels without `csd`.
+/// The tracepoints to record by name, as `SYSTEM:NAME`. The last is for kernels without `csd`.
 pub const TRACEPOINTS: [&str; 16] = {
     let mut names = [""; ALL.len()];
     let mut place = 0;
@@ -15,7 +15,7 @@ pub const TRACEPOINTS: [&str; 16] = {
     names
 };
 
-/// What one of them says.
+/// The content of such an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
     Ipi { target: u32, callback: u64 },
@@ -33,7 +33,7 @@ pub(super) enum Said {
     Nmi { handler: u64, took: Nanos },
 }
 
-/// From the values of its fields.
+/// Decodes the values of its fields.
 type Read = fn([u64; 2]) -> Said;
 
 const ALL: [(&str, [&str; 2], Read); 16] = [
@@ -82,11 +82,11 @@ fn entry([timer, function]: [u64; 2]) -> Said {
     Said::TimerEntry { timer, function }
 }
 
-/// Where their fields lie on this kernel, by the place of their format.
+/// The positions of their fields on this kernel, by the index of their format.
 pub(super) struct Named(Vec<Option<(Read, [Option<RecordField>; 2])>>);
 
 impl Named {
-    /// One that lacks a field says nothing.
+    /// A format that lacks a field is ignored.
     pub(super) fn of(formats: &[TracepointFormat]) -> Named {
         let one = |format: &TracepointFormat| {
             let (_, names, read) = ALL.iter().find(|(name, ..)| *name == format.name)?;
@@ -111,7 +111,7 @@ impl Named {
     }
 }
 
-/// Each with its fields.
+/// Each tracepoint with its fields.
 #[cfg(test)]
 pub(super) fn fields() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
     ALL.iter().map(|(name, fields, _)| (*name, *fields))

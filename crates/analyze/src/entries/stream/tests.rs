@@ -1,4 +1,4 @@
-//! A script of events, and the entries that come of it.
+//! Scripts of events, and the resulting entries.
 
 use super::*;
 use punctual_core::event::{FieldKind, RecordBytes, RecordField, Tid, TracepointId};
@@ -38,7 +38,6 @@ fn formats() -> Vec<TracepointFormat> {
     named::fields().map(format).collect()
 }
 
-/// By name, with the values of its fields.
 fn named(name: &str, values: [u64; 2]) -> EventKind {
     let place = TRACEPOINTS.iter().position(|one| one.ends_with(name)).expect(name);
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -46,7 +45,7 @@ fn named(name: &str, values: [u64; 2]) -> EventKind {
     EventKind::Tracepoint { tracepoint, record: RecordBytes::new(&bytes) }
 }
 
-/// The entries of a script: when, on which CPU, while which thread runs, what.
+/// The entries of a script: time, CPU, running thread, event.
 fn entries(script: &[(i64, u16, u32, EventKind)]) -> (EntryStream, Vec<Entry>) {
     let functions = KernelFunctions { shootdown: SHOOTDOWN, call_function: 9, tick: TICK };
     let vectors = [(236, "local_timer"), (251, "call_function_single"), (253, "reschedule")];
@@ -251,8 +250,8 @@ fn a_work_item_in_a_softirq_is_the_softirqs() {
 }
 
 proptest::proptest! {
-    /// The own times of entries never overlap: they add up to no more than the time that passed,
-    /// whichever begins and ends were not seen.
+    /// The own times of entries never overlap: they add up to at most the elapsed time, whichever
+    /// begins and ends were not seen.
     #[test]
     fn whatever_comes_own_times_are_within_the_time(
         events in proptest::collection::vec((0u8..14, 0u32..4, 1i64..50), 1..200),

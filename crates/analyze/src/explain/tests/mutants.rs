@@ -1,5 +1,4 @@
-//! What no other test of this crate tells apart from a wrong program: found by mutating it
-//! (docs/notes/truth.md).
+//! Tests against mutants that no other test of this crate detects (docs/notes/truth.md).
 
 use super::*;
 
@@ -15,7 +14,7 @@ fn queued(at: i64, cpu: u16, by: u32, task: u32) -> Event {
     event(at, cpu, by, EventKind::Wakeup { task: Tid(task), prio: OWN, target: cpu, new: false })
 }
 
-/// A thread that waits for a lock of `HOLDER`, which waits for the CPU that `hog` has.
+/// A thread that waits for a lock of `HOLDER`, which waits for the CPU of `hog`.
 fn waits_for_a_holder_behind(hog: (u32, i16), inherits: bool) -> Explanation {
     const HOLDER: u32 = 6;
     let op = if inherits { Futex::LockPi } else { Futex::Wait };
@@ -41,7 +40,7 @@ fn who_keeps_the_holder_of_a_lock_from_its_cpu_inverts_priorities_if_it_is_below
     let by = Tid(9);
     let inverted = longest(&waits_for_a_holder_behind((9, 40), false));
     assert_eq!(inverted, (Cause::Inversion { holder: Tid(6), by }, 300));
-    // One above the thread would have run before it anyway.
+    // A task above the thread would have run before it anyway.
     let above = longest(&waits_for_a_holder_behind((9, HIGHER), false));
     assert_eq!(above.0, Cause::Lock { holder: Some(Tid(6)), kernel: false });
     let equal = longest(&waits_for_a_holder_behind((9, OWN), false));
@@ -56,7 +55,7 @@ fn whoever_inherits_the_priority_has_the_lock() {
 
 #[test]
 fn a_task_that_moves_the_thread_is_no_hog() {
-    // The stopper of CPU 0 takes the thread off, and another CPU goes on with it.
+    // The stopper of CPU 0 removes the thread, and another CPU continues it.
     let (own, stopper) = ((THREAD, OWN), (12, -1));
     let moved = |by| {
         let events = [
@@ -83,7 +82,7 @@ fn a_task_that_moves_the_thread_is_no_hog() {
     let by = Tid(12);
     assert!(has(&moved(12), Cause::Migration { by }), "{:?}", causes(&moved(12)));
     assert!(has(&moved(12), Cause::Preempted { by: Tid(8), prio: HIGHER }));
-    // Moved by somebody else it was preempted by that task.
+    // Moved by another task, it was preempted by that task.
     assert!(has(&moved(8), Cause::Preempted { by, prio: -1 }), "{:?}", causes(&moved(8)));
 }
 
@@ -100,7 +99,7 @@ fn reclaim_takes_the_time_of_who_runs_and_of_who_sleeps_in_it() {
     ];
     let explanation = explained(interval(100, 300, Kind::Interval), &events);
     let sum = explanation.totals().into_iter().find(|(cause, _)| *cause == Cause::Reclaim);
-    // 40 before it sleeps, 100 asleep, 20 after it.
+    // 40 before the sleep, 100 asleep, 20 after it.
     assert_eq!(sum.map(|(_, span)| span.ns()), Some(160), "{:?}", causes(&explanation));
 }
 
@@ -122,7 +121,7 @@ fn a_wake_up_on_another_cpu_is_on_its_way_until_that_cpu_takes_it() {
     assert!(idle.contains(&(Cause::IdleExit { state: None }, 110)), "{idle:?}");
 }
 
-/// From 100 on the kernel's `prio` is that of time-sharing: 100 is nice −20.
+/// From 100 on, the kernel's `prio` is that of time-sharing: 100 is nice −20.
 #[test]
 fn the_most_favoured_time_sharing_task_preempts_nobody() {
     let ready = |own: i16, other: i16| {
@@ -141,7 +140,7 @@ fn the_most_favoured_time_sharing_task_preempts_nobody() {
     assert_eq!(ready(100, LOWER), Cause::Runqueue { behind: by });
     assert_eq!(ready(-1, 50), Cause::Throttled { running: by, budget: Budget::Deadline });
     assert_eq!(ready(0, 50), Cause::Throttled { running: by, budget: Budget::RealTime });
-    // An idle CPU that leaves a thread ready: whose budget is used up is seen by its class.
+    // An idle CPU leaves a thread ready: its class shows the exhausted budget.
     let idle = |own: i16| {
         let own = (THREAD, own);
         let events = [
@@ -172,14 +171,14 @@ fn a_page_fault_ends_with_the_next_event_of_its_task_and_takes_20_us_at_most() {
     };
     let enter = |at| event(at, 0, THREAD, EventKind::SyscallEnter { number: 1, args: [0; 2] });
     assert_eq!(taken(&[enter(6_000)], 90_000), 5_000);
-    // Nothing shows its end.
+    // No event shows its end.
     assert_eq!(taken(&[], 90_000), 20_000);
     // It needed pages, which take time to clear.
     let pages = |order| event(2_000, 0, THREAD, EventKind::PageAlloc { order, page: 1 });
     assert_eq!(taken(&[pages(0)], 90_000), 21_000);
     assert_eq!(taken(&[pages(3)], 90_000), 28_000);
-    // One after another on neighbouring pages: nothing is between them.
+    // Faults on neighbouring pages follow one another directly.
     assert_eq!(taken(&[fault(81_000, 2)], 82_000), 81_000);
-    // Far away, its own work was between.
+    // Far away: its own work was in between.
     assert_eq!(taken(&[fault(81_000, 1 << 20)], 82_000), 21_000);
 }

@@ -1,8 +1,8 @@
-//! What punctual itself took.
+//! The time taken by punctual itself.
 
 use super::*;
 
-/// Interrupts were off and then preemption, while the thread 5 ran.
+/// Interrupts were disabled and then preemption, while thread 5 ran.
 #[test]
 fn threads_of_punctual_are_the_observer_and_no_culprit() {
     let events = [

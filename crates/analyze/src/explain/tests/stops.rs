@@ -1,4 +1,4 @@
-//! Timer slack, stops by signals and by the freezer: each from its events, and not from others.
+//! Timer slack, stops by signals and by the freezer: each shown by its events only.
 
 use super::*;
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 const SLACK: u32 = 50;
 const NONE: u32 = 0;
-/// Who stops, and who lets go on.
+/// The task that stops, and the one that continues.
 const STOPS: u32 = 5;
 const GOES_ON: u32 = 6;
 const NANOSLEEP: u32 = 230;
@@ -40,8 +40,8 @@ fn total(explanation: &Explanation, cause: Cause) -> i64 {
     causes(explanation).iter().filter(|(of, _)| *of == cause).map(|(_, span)| span).sum()
 }
 
-/// The handler that wakes the thread within the slack is part of it, as in `attach`: until then
-/// the kernel need not have woken it.
+/// A handler that wakes the thread within the slack is part of it, as in `attach`: until then the
+/// kernel may defer the wake-up.
 #[test]
 fn what_the_kernel_may_defer_a_timer_by_is_slack_and_the_rest_is_not() {
     for (at, slack) in [(120, 25), (150, 50), (180, 50)] {
@@ -53,7 +53,7 @@ fn what_the_kernel_may_defer_a_timer_by_is_slack_and_the_rest_is_not() {
     }
 }
 
-/// The kernel's own records say it where the timer is started alone.
+/// Kernel records show it only at the start of the timer.
 #[test]
 fn slack_is_found_where_the_timer_was_started() {
     let expires = MonotonicNs(100);
@@ -80,13 +80,13 @@ fn a_timer_without_slack_and_other_waits_have_none() {
     let explanation = explained(interval(100, 175, Kind::Timer), &events);
     assert_eq!(total(&explanation, Cause::TimerSlack), 0);
     assert_eq!(causes(&explanation)[0], (Cause::IdleExit { state: None }, 50));
-    // What a thread waits for in the middle of its work is no timer that is late.
+    // A wait in the middle of a thread's work is not a late timer.
     let explanation =
         explained(interval(100, 175, Kind::Interval), &asleep_until(150, expiry(Some(SLACK))));
     assert_eq!(total(&explanation, Cause::TimerSlack), 0);
 }
 
-/// Stopped at 110, let go on at 900 by another task.
+/// Stopped at 110, continued at 900 by another task.
 fn stopped(state: TaskState, before: &[Event]) -> Vec<Event> {
     let woken = |what| event(900, 0, GOES_ON, what);
     let mut events = before.to_vec();
@@ -100,7 +100,7 @@ fn stopped(state: TaskState, before: &[Event]) -> Vec<Event> {
     events
 }
 
-/// What comes before, the threads with their processes, and the longest part.
+/// The events before, the threads with their processes, and the longest part.
 type StopCase<'c> = (&'c [Event], &'c [(u32, u32)], (Cause, i64));
 
 fn stop(events: &[Event], processes: &[(u32, u32)]) -> (Cause, i64) {
@@ -127,12 +127,12 @@ fn who_sent_the_signal_stopped_the_thread() {
     let (other, leader) = (30, 2);
     let cases: [StopCase; 6] = [
         (&[signal(105, STOPS, THREAD, 19)], &[], known(STOPS)),
-        // To the process of the thread, by way of its first thread.
+        // To the process of the thread, by its first thread.
         (&[signal(105, STOPS, leader, 20)], &[(THREAD, leader), (leader, leader)], known(STOPS)),
         // To another process.
         (&[signal(105, STOPS, other, 19)], &[(THREAD, leader), (other, other)], unknown),
         (&[signal(105, STOPS, other, 19)], &[], unknown),
-        // A signal whose stop is over: what stops now is a debugger.
+        // A signal whose stop is over: the current stop is a debugger's.
         (&[signal(90, STOPS, THREAD, 19), signal(95, GOES_ON, THREAD, 18)], &[], unknown),
         // The last one counts.
         (&[signal(90, 40, THREAD, 19), signal(105, STOPS, THREAD, 19)], &[], known(STOPS)),
@@ -141,7 +141,7 @@ fn who_sent_the_signal_stopped_the_thread() {
         let events = stopped(TaskState::Stopped, before);
         assert_eq!(stop(&events, processes), expected, "case {place}");
     }
-    // It was sent in an interrupt, whomever that interrupted.
+    // Sent in an interrupt, regardless of the interrupted task.
     let interrupted = [
         event(101, 1, STOPS, EventKind::VectorEntry { vector: 0xec }),
         signal(105, STOPS, THREAD, 19),
@@ -150,7 +150,7 @@ fn who_sent_the_signal_stopped_the_thread() {
     assert_eq!(stop(&stopped(TaskState::Stopped, &interrupted), &[]), unknown);
 }
 
-/// The freezer wakes the thread from its system call, and lets it sleep on its way back.
+/// The freezer wakes the thread from its system call, and suspends it on its way back.
 fn frozen(result: i64, after: Option<EventKind>) -> Vec<Event> {
     let woken = |what| event(100, 1, STOPS, what);
     let mut before = vec![
@@ -179,7 +179,7 @@ fn a_frozen_thread_is_stopped_by_who_froze_it() {
     }
 }
 
-/// A recorder with BTF says it in the state: then nobody is named whom no event shows.
+/// A recorder with BTF reports it in the state: then no task is named that no event shows.
 #[test]
 fn a_recorder_that_reads_the_freezer_needs_no_system_calls() {
     let expected = (Cause::Stopped { by: None, continued_by: Some(Tid(GOES_ON)) }, 790);

@@ -1,5 +1,5 @@
-//! rtla's analysis of the latency that crossed a threshold (timerlat_aa.c, from rtla 6.5 on):
-//! who delayed it, and by how much. Tabs, spaces and decimal commas are all read.
+//! rtla's analysis of the latency that crossed a threshold (timerlat_aa.c, from rtla 6.5 on): the
+//! causes with their times. Tabs, spaces and decimal commas are accepted.
 //!
 //! ```text
 //! ## CPU 3 hit stop tracing, analyzing it ##
@@ -20,11 +20,11 @@ use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{CauseKind, Finding, Nanos, Severity};
 
-/// Lines of one analysis that are kept, and analyses of one text.
+/// The maximum number of lines per analysis, and of analyses per text.
 const MAX_LINES: usize = 256;
 const MAX_ANALYSES: usize = 256;
 
-/// The two decimals of a microsecond that are printed.
+/// The unit: rtla prints two decimals of a microsecond.
 const UNIT: Nanos = Nanos(10);
 
 /// A line of the analysis that begins a part of the latency.
@@ -39,7 +39,7 @@ const PARTS: [(&str, Option<CauseKind>); 8] = [
     ("Thread interference", Some(CauseKind::Preempted)),
 ];
 
-/// What the text says of its stop.
+/// The text's statement about its stop.
 pub enum Stop {
     None,
     /// The series, and its latency.
@@ -47,31 +47,30 @@ pub enum Stop {
     Unknown,
 }
 
-/// All that a text holds of its stop.
+/// Everything that a text states about its stop.
 #[derive(Default)]
 pub struct Analyses {
     stopped: bool,
     all: Vec<Analysis>,
-    /// The longest latency that ended an idle state, and its CPU.
+    /// The longest latency of an exit from idle, and its CPU.
     from_idle: Option<(Nanos, u32)>,
     /// Whether the tasks of all CPUs follow (`--dump-tasks`).
     tasks: bool,
 }
 
-/// The analysis of one latency.
 #[derive(Default)]
 struct Analysis {
     cpu: Option<u32>,
     parts: Vec<Part>,
     irq_latency: Option<Nanos>,
-    /// The latency, and whether it is the interrupt's.
+    /// The latency, and whether it is that of the interrupt.
     total: Option<(Nanos, bool)>,
     /// Callers of the timer's interrupt, innermost first.
     stack: Vec<String>,
     in_stack: bool,
 }
 
-/// A part of the latency: how long, and who.
+/// A part of the latency, with its duration and culprit.
 struct Part {
     title: &'static str,
     cause: Option<CauseKind>,
@@ -85,7 +84,7 @@ impl Analyses {
         self.all.iter().all(|one| one.total.is_none())
     }
 
-    /// Takes a line if it is one of these. Older versions leave out the end of the first of two
+    /// Takes a line if it belongs to an analysis. Older versions omit the end of the first of two
     /// lines; rteval that of the rule.
     pub fn line(&mut self, line: &str) -> bool {
         let labels = ["IRQ handler delay:", "Thread latency:", "IRQ latency:"];
@@ -132,8 +131,8 @@ impl Analyses {
         }
     }
 
-    /// The result of a text that holds nothing else (`--aa-only`, or a part of a report): one
-    /// latency of each kind that is stated.
+    /// The result of a text that holds only analyses (`--aa-only`, or a part of a report): one
+    /// latency of each stated kind.
     pub fn alone(&self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
         into.unit = UNIT;
         for analysis in &self.all {
@@ -160,7 +159,7 @@ impl Analyses {
         Ok(into)
     }
 
-    /// Adds what delayed the latency, and returns which one stopped rtla.
+    /// Adds the causes of the latency and returns the one that stopped rtla.
     pub fn put(mut self, into: &mut Recorded) -> Stop {
         let from_idle = self.from_idle;
         self.all.retain(|one| one.total.is_some());
@@ -180,7 +179,7 @@ impl Analyses {
         }
         let tables = [self.parts_table(), self.stack_table()];
         into.notes.tables.extend(tables.into_iter().filter(|table| !table.rows.is_empty()));
-        // rtla analyses each CPU that was beyond the threshold, in their order.
+        // rtla analyses all CPUs above the threshold in order.
         match (self.stopped || !self.all.is_empty(), self.all.first(), stops.first()) {
             (true, Some(first), Some((series, latency)))
                 if first.cpu.is_some() || into.threads.iter().any(|of| of.name() == *series) =>
@@ -282,8 +281,8 @@ impl Analysis {
         true
     }
 
-    /// The CPU, where rtla does not name it: that of the longest exit from idle if it was this
-    /// one, else the only one whose largest latency it is.
+    /// Finds the CPU if rtla does not name it: that of the longest exit from idle if the latency
+    /// was that, else the only one with this maximum.
     fn find_cpu(&self, into: &Recorded, from_idle: Option<(Nanos, u32)>) -> Option<u32> {
         let idle = from_idle.filter(|(latency, _)| Some(*latency) == self.irq_latency);
         let is_idle = self.parts.iter().any(|part| part.is_idle);
@@ -295,7 +294,7 @@ impl Analysis {
         own.all(|thread| thread.cpu == Some(cpu)).then_some(cpu)
     }
 
-    /// Whether the latency is the largest of a series of its kind.
+    /// Whether the latency is the maximum of a series of its kind.
     fn is_largest(&self, thread: &Thread, unit: Nanos) -> bool {
         let Some((total, is_irq)) = self.total else { return false };
         thread.cycles() > 0
@@ -304,8 +303,8 @@ impl Analysis {
             && thread.max == (total.ns() / unit.ns()) as u64
     }
 
-    /// The series that stopped it: of a CPU with user threads, the return to user mode where that
-    /// is the longest.
+    /// The series that stopped it: for a CPU with user threads, the return to user mode if that is
+    /// the longest.
     fn stop(&self, into: &Recorded) -> Option<(String, Nanos)> {
         let (total, is_irq) = self.total?;
         let own = || into.threads.iter().filter(|of| self.cpu.is_some() && of.cpu == self.cpu);
@@ -315,8 +314,8 @@ impl Analysis {
         Some((largest.next().or_else(only).map_or(default, Thread::name), total))
     }
 
-    /// What delayed it. Of an interrupt's latency rtla knows the task alone: the handler delay that
-    /// it prints there is that of the cycle before.
+    /// The causes. For an interrupt's latency rtla knows only the task: the handler delay it prints
+    /// there is that of the previous cycle.
     fn causes(&self) -> Vec<Delay> {
         let Some((total, is_irq)) = self.total else { return Vec::new() };
         let who = self.blocking_thread();
@@ -346,7 +345,7 @@ impl Analysis {
         causes
     }
 
-    /// The task that ran when the timer's interrupt came, with the function that it was in.
+    /// The task running when the timer's interrupt arrived, with its current function.
     fn blocking_thread(&self) -> Option<String> {
         let part = self.parts.iter().find(|part| part.cause == Some(CauseKind::NonPreemptible))?;
         let (who, _) = part.who.first()?;
@@ -357,7 +356,7 @@ impl Analysis {
     }
 }
 
-/// The innermost function below the interrupt's own that is not that of a lock.
+/// The innermost function below those of the interrupt itself and of locks.
 fn interrupted(stack: &[String]) -> Option<&str> {
     const ENTRIES: [&str; 10] = [
         "asm_",
@@ -384,14 +383,14 @@ fn share(time: Nanos, total: Nanos) -> Option<f64> {
     (total.ns() > 0).then(|| (time.ns() as f64 / total.ns() as f64).min(1.0))
 }
 
-/// The last time of a line: `up to 2.22 us`, `48.21 us (91.09 %)`.
+/// The last time in a line: `up to 2.22 us`, `48.21 us (91.09 %)`.
 fn time_of(line: &str) -> Option<Nanos> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let at = words.iter().rposition(|word| *word == "us")?;
     microseconds(words.get(at.checked_sub(1)?)?)
 }
 
-/// `insync:4048   1223.16 us`, or the task alone.
+/// `insync:4048   1223.16 us`, or only the task.
 fn named(line: &str) -> Option<(String, Option<Nanos>)> {
     let time = time_of(line);
     let who = match time {

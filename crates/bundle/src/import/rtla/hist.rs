@@ -1,6 +1,6 @@
-//! The histograms of `rtla timerlat hist` and `rtla osnoise hist`: a column a CPU and kind of
-//! latency, a row a bin that is not empty, then what lay beyond, and figures. Title and names of
-//! columns (`--no-header`) and figures (`--no-summary`) may be absent.
+//! The histograms of `rtla timerlat hist` and `rtla osnoise hist`: a column per CPU and kind of
+//! latency, a row per non-empty bin, then the latencies beyond, and figures. Title and column names
+//! (`--no-header`) and figures (`--no-summary`) may be absent.
 
 use super::{days_and_clock, series_name, unit_assumed};
 use crate::import::numbers::{common_divisor, decimal, number, numbers, second_run};
@@ -9,7 +9,7 @@ use crate::import::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 
-/// The most columns: three kinds of each CPU.
+/// The maximum number of columns: three kinds per CPU.
 const MAX_COLUMNS: usize = 3 * MAX_CPUS;
 
 #[derive(Default)]
@@ -23,9 +23,9 @@ pub struct Hist {
     divisor: u64,
     over: Option<Vec<u64>>,
     count: Option<Vec<u64>>,
-    /// From here on there are the figures of all CPUs together, of these kinds.
+    /// Set once the figures of all CPUs together begin, of these kinds.
     all: Option<Vec<&'static str>>,
-    /// Whether there was a title, and a row that names the columns.
+    /// Whether a title and a row with column names were read.
     titled: bool,
     headed: bool,
 }
@@ -40,8 +40,8 @@ pub fn recognize_header(line: &str) -> Option<Tool> {
     }
 }
 
-/// A histogram without title and header: it ends with what lay beyond. Only osnoise's means have
-/// decimals.
+/// Recognises a histogram without title and header: it ends with the latencies beyond. Only
+/// osnoise's means have decimals.
 pub fn recognize_rows(text: &str) -> Option<Tool> {
     let figures = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name));
     let over = figures("over:")?;
@@ -74,7 +74,7 @@ impl Hist {
             }
             Some(name) if self.all.is_none() => self.figures(at, name, rest),
             None if first.starts_with(|c: char| c.is_ascii_digit()) && self.over.is_none() => {
-                // Without a header other text may precede it.
+                // Without a header, other text may precede it.
                 let is_row = self.headed || numbers(line, at).is_ok_and(|all| all.len() > 1);
                 if is_row { self.row(at, first, rest) } else { Ok(()) }
             }
@@ -156,7 +156,7 @@ impl Hist {
         if name == "over" && self.over.is_some() {
             return Err(second_run(at));
         }
-        // What has no sample is a dash, or the largest number of 64 bits; means of osnoise have
+        // A column without a sample has a dash or the largest 64-bit number; osnoise's means have
         // decimals.
         let figure = |word: &str| match (word, name) {
             ("-" | "18446744073709551615", _) => Ok(0.0),
@@ -166,7 +166,7 @@ impl Hist {
         let figures: Vec<f64> =
             rest.split_ascii_whitespace().map(figure).collect::<Result<_, _>>()?;
         let limit = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
-        // Without a column there is nothing, or one zero.
+        // Without columns the row is empty or has a single zero.
         let nothing = self.columns.is_empty() && figures.iter().all(|figure| *figure == 0.0);
         let figures = if nothing && self.headed { Vec::new() } else { self.counts(at, figures)? };
         if let Some(figure) = figures.iter().find(|figure| **figure > limit as f64) {
@@ -188,8 +188,8 @@ impl Hist {
         Ok(())
     }
 
-    /// The list, if it has one number for each column. Without a header the first row shows how
-    /// many there are.
+    /// Checks that the list has one number per column. Without a header the first row determines
+    /// their number.
     fn counts<T>(&mut self, at: usize, list: Vec<T>) -> Result<Vec<T>, Malformed> {
         if !self.headed && self.columns.is_empty() && list.len() <= MAX_COLUMNS {
             let column = |index| Thread { index, ..Thread::default() };
@@ -256,14 +256,14 @@ impl Hist {
                 None => column.figures_of_bins(into.step),
             }
         }
-        // A CPU without a sample is no series.
+        // A CPU without a sample has no series.
         self.columns.retain(|column| column.cycles() > 0);
         into.threads = self.columns;
         Ok(into)
     }
 }
 
-/// `IRQ-003`: the CPU, and the end of the series' name.
+/// `IRQ-003`: the CPU, and the suffix of the series' name.
 fn part_of_column(word: &str) -> Option<(u32, &'static str)> {
     let (kind, cpu) = word.split_once('-')?;
     let cpu = cpu.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;

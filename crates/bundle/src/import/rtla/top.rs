@@ -1,5 +1,5 @@
-//! The tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise`: a row a CPU, printed
-//! again and again unless `-q` is given. The last ones hold.
+//! The tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise`: a row per CPU, printed
+//! repeatedly unless `-q` is given. The last ones count.
 
 use super::{Row, days_and_clock, put, series_name, unit_assumed};
 use crate::import::numbers::{Progress, number, second_run};
@@ -24,7 +24,7 @@ struct Timerlat {
     parts: [Option<[u64; 3]>; 3],
 }
 
-/// What a row is of.
+/// The tool that prints such a row.
 pub fn recognize_row(line: &str) -> Option<Tool> {
     let (_, _, rest) = row(line)?;
     match rest.strip_prefix('|') {
@@ -46,7 +46,7 @@ impl Top {
         self.is_seen
     }
 
-    /// Takes a line if it is one of these.
+    /// Takes a line if it belongs to such a table.
     pub fn line(&mut self, at: usize, line: &str) -> Result<bool, Malformed> {
         let titles = ["Timer Latency", "Operating System Noise", "Hardware-related Noise"];
         if titles.contains(&line) {
@@ -91,7 +91,7 @@ impl Top {
             }
             let mut of = [0; 3];
             for (k, word) in figures.iter().enumerate() {
-                // What was never measured is the largest number of 64 bits.
+                // The largest 64-bit number means *never measured*.
                 of[k] = match number(word, at)? {
                     u64::MAX if k == 0 => UNKNOWN_MIN,
                     figure => bounded(figure, MAX_LATENCY, "the latency", at)?,

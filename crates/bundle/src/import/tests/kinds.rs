@@ -1,5 +1,5 @@
-//! Kinds of input that were once read wrongly: several runs in one text, samples that are
-//! elsewhere, other layouts and tools. What cannot be read whole is refused.
+//! Kinds of input that were once misread: several runs in one text, samples elsewhere, other
+//! layouts and tools. Input that cannot be read completely is refused.
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn several_runs_in_one_text_are_refused() {
         text(jitterdebugger!("status.txt")),
     ] {
         assert!(check(one.as_bytes(), &ImportOptions::default()).is_ok(), "{one}");
-        // The second run has other threads, as every run has.
+        // The second run has other threads, as always.
         let other =
             one.replace("T: 0 ( ", "T: 0 (").replace("T: 0 (", "T: 0 (9").replace(": ID", ": ID9");
         let both = check(format!("{one}{other}").as_bytes(), &ImportOptions::default());
@@ -113,7 +113,7 @@ fn an_empty_histogram_blames_no_option() {
     assert_eq!(bundle.phases[0].meta.duration, Some(Nanos::SECOND * 5));
     let nothing = bundle.findings.iter().find(|f| f.id == "nothing-recorded").expect("it is said");
     assert!(nothing.message.contains("no noise above the tool's threshold"), "{nothing:?}");
-    // A count without a column is no such histogram.
+    // A count without a column is not such a histogram.
     let odd = field!("osnoise-empty.txt").replace("count: 0", "count: 7");
     assert!(refused(&odd).contains("1 numbers in this row, 0 columns"), "{}", refused(&odd));
 }
@@ -161,7 +161,7 @@ fn a_policy_is_that_of_each_thread() {
     assert_eq!(policies("other/other"), ["SCHED_OTHER", "SCHED_OTHER"]);
     assert_eq!(policies("fifo/other"), ["SCHED_FIFO", "SCHED_OTHER"]);
     assert_eq!(policies("rr"), ["SCHED_RR", "SCHED_RR"]);
-    // Without -p and --policy, JSON of cyclictest is of threads that are not real-time.
+    // Without -p and --policy, JSON of cyclictest is from threads that are not real-time.
     let json = include_str!("../testdata/none.json");
     let line = json.lines().find(|line| line.contains("\"cmdline:\"")).expect("it has one");
     let plain = json.replace(line, "  \"cmdline:\": \"cyclictest -t 1 -q --json=x\",");
@@ -216,7 +216,7 @@ fn jitterdebuggers_results_come_over_exactly() {
     assert!(of[0].state.data.exact.above > 0);
     let ns = imported(text(jitterdebugger!("results-ns.json")));
     assert_eq!(series(&ns)[0].state.data.exact.resolution, Nanos(1));
-    // Before 0.2 there was the histogram alone; a thread without a cycle has no mean.
+    // Before 0.2 it had only the histogram; a thread without a cycle has no mean.
     let old = "{\"cpu\": {\"0\": {\"histogram\": {\"3\": 2}, \"count\": 2, \"min\": 3, \"max\": 3, \
                \"avg\": 3.00}, \"1\": {\"histogram\": {}, \"count\": 0, \"min\": \
                18446744073709551615, \"max\": 0, \"avg\": -nan}}}";

@@ -1,5 +1,5 @@
-//! What tools state besides a distribution: who delayed a latency, which one stopped them, counts
-//! of overruns and of system management interrupts; tables, percentiles, other layouts.
+//! Statements of tools beyond a distribution: causes of a latency, the one that stopped them,
+//! counts of overruns and system management interrupts; tables, percentiles, other layouts.
 
 use super::*;
 use punctual_core::{Cell, Finding};
@@ -30,7 +30,7 @@ fn outcome(text: &str) -> Outcome {
     imported(text).manifest.ending.unwrap().outcome
 }
 
-/// A series, and of each of its delays its cause, its culprit and its share in percent.
+/// A series with its delays: cause, culprit and share in percent.
 type Stated = (String, Vec<(String, Option<String>, i64)>);
 
 fn delays(text: &str) -> Vec<Stated> {
@@ -63,7 +63,7 @@ fn an_analysis_alone_is_the_latency_that_stopped_rtla() {
     let text = data!("field/timerlat-top-auto-analysis.txt");
     assert_eq!(figures(text), [of("CPU 1/irq", 1, 709_250, 709_250)]);
     assert_eq!(outcome(text), stopped_above("CPU 1/irq", 709_250));
-    // The handler delay of 0 is that of the cycle before: rtla knows the task alone.
+    // The handler delay of 0 is that of the previous cycle: rtla knows only the task.
     let who = Some("ip:3567 in igb_update_mc_addr_list".to_owned());
     let by = vec![("timer-irq-delay".to_owned(), who, 100)];
     assert_eq!(delays(text), [("CPU 1/irq".to_owned(), by)]);
@@ -81,7 +81,7 @@ fn a_count_of_0_is_no_series_and_the_largest_number_no_figure() {
     assert_eq!(series, "CPU 2/thread");
     assert_eq!(causes[0], ("idle-exit".to_owned(), None, 91));
     assert_eq!(causes[2].1.as_deref(), Some("swapper/2:0"));
-    // Without the line of the longest exit from idle, the only column with that maximum.
+    // Without the line of the longest exit from idle, the only column with that maximum decides.
     let (without, _) = text.split_once("  Max timerlat").unwrap();
     assert_eq!(outcome(without), stopped_above("CPU 2/thread", 52_930));
     let twice = without.replace("36         0", "52         0");
@@ -129,7 +129,7 @@ fn every_part_of_an_analysis_is_a_cause() {
             causes.iter().map(|(c, who, share)| (same(c), who.clone(), *share)).collect();
         assert_eq!(causes, expected, "{text}");
     }
-    // Two CPUs crossed the threshold: both are analysed, and the first is named.
+    // Two CPUs crossed the threshold: both are analysed, the first is named.
     let other = format!("{head}{delay}{parts}").replace("CPU 3", "CPU 5");
     let both = format!("{head}{delay}{parts}{other}");
     assert_eq!(delays(&both).len(), 2);
@@ -160,7 +160,7 @@ fn tables_of_top_are_figures_without_a_distribution() {
     assert_eq!(figures(text), expected);
     assert_eq!(imported(text).phases[0].meta.duration, Some(Nanos::SECOND * 3));
     finding(text, "counts-of-interrupts");
-    // In ns; without titles, whose unit is then assumed; printed again and again.
+    // In ns; without titles (so with an assumed unit); printed repeatedly.
     let ns = text.replace("(us)", "(ns)");
     assert_eq!(figures(&ns)[0], of("CPU 0/irq", 896, 48, 9_120));
     let rows: String =
@@ -170,7 +170,7 @@ fn tables_of_top_are_figures_without_a_distribution() {
     let earlier = text.replace("00:00:03", "00:00:02").replace("#896", "#596");
     assert_eq!(figures(&format!("\u{1b}c{earlier}\u{1b}c{text}")), expected);
     assert!(refused(&format!("{text}{earlier}")).contains("a second run begins here"));
-    // A CPU whose thread never ran.
+    // The thread of a CPU never ran.
     let none = text.replace("76       490      9318", "-         -         -");
     assert_eq!(figures(&none).len(), 5);
     let coloured = data!("rtla-6.1/timerlat-top.txt");
@@ -292,7 +292,7 @@ fn hwlatdetect_says_what_it_watched_and_counts_smis() {
     };
     let second = row("1787951687.285011204", "1", Cell::Nothing, Cell::Number(22_000.0));
     assert_eq!((gaps.len(), &gaps[1]), (5, &second));
-    // Nothing is said of what is not stated: all of the time, no counter of SMIs.
+    // Unstated properties are not reported: all of the time is sampled, no SMI counter exists.
     let all = text.replace("Sample width:      500000us", "Sample width:      1000000us");
     let all = all.replace("CPU list:          0-3", "CPU list:          2");
     let all = all.split_once("3 SMIs").unwrap().0.to_owned();
@@ -340,7 +340,7 @@ fn xenomais_overruns_are_missed_periods() {
     assert_eq!(outcome(&exceeded), stopped_above("latency", 374_075));
 }
 
-/// Lines of latency.c and latmus.c; the figures are made up.
+/// Lines of latency.c and latmus.c with invented figures.
 #[test]
 fn a_histogram_of_xenomai_corrects_for_missed_periods() {
     let latency = data!("made/xenomai-h.txt");
@@ -381,7 +381,7 @@ fn delays_of_perf_sched_are_series_and_waits_are_not() {
     assert_eq!(row[2], Cell::Text("38456.722800 on CPU 2".into()));
     assert_eq!(row[3], Cell::Number(60_371_000.0));
     assert!(finding(text, "causes-not-in-source").remedy.unwrap().contains("punctual explain"));
-    // With pictures of CPUs, states and wake-ups between: the same switches.
+    // With pictures of CPUs, states and wake-ups in between, the switches are the same.
     let (plain, all) = (data!("perf-6.1/timehist.txt"), data!("perf-6.1/timehist-all.txt"));
     let last = all.lines().last().unwrap().split_ascii_whitespace().next().unwrap();
     let is_later = |at: &str| at.parse::<f64>().is_ok_and(|at| at > last.parse().unwrap());
@@ -439,7 +439,7 @@ fn reports_of_rteval_have_the_figures_of_each_core() {
     assert!(said.contains("it has no figures of a core"), "{said}");
     finding(data!("rteval-3.8/timerlat.xml"), "kinds-mixed");
     assert!(refused(&format!("{xml}{xml}")).contains("a second run begins here"));
-    // What it states of a stop: the latency of cyclictest, the analysis of rtla.
+    // rteval's statement about a stop: the latency of cyclictest, the analysis of rtla.
     let abort = "<abort_report reason=\"breaktrace\"><breaktrace latency_threshold=\"1000\" \
                  measured_latency=\"1671\"/></abort_report><system";
     assert_eq!(outcome(&xml.replacen("<system", abort, 1)), stopped_above("CPU 1", 1_671_000));

@@ -1,5 +1,4 @@
-//! The real output of every tool: each comes over under its own kind, and its figures are those of
-//! the file.
+//! The real output of every tool is imported under its own kind with the figures of the file.
 
 use super::*;
 use crate::meta::SOURCE_RESOLUTION;
@@ -104,7 +103,7 @@ fn every_captured_file_comes_over_under_its_own_kind() {
             );
             assert_eq!(distributed, data.exact.total(), "{name}");
         }
-        // What real tools state of themselves is no contradiction: but for known slips of theirs.
+        // Statements of real tools about themselves are consistent, except for their known errors.
         let contradicts = finding_ids(&bundle).contains(&"source-inconsistent");
         let slips = ["cyclicdeadline-b.json", "cyclicdeadline-b.txt", "signaltest-v.txt"];
         let known = slips.iter().any(|slip| name.ends_with(slip));
@@ -122,7 +121,7 @@ fn a_thread_without_a_cycle_does_not_refuse_the_others() {
         (series(&bundle)[1].state.data.count(), series(&bundle)[1].state.data.min),
         (0, None)
     );
-    // Cycles without a mean are another matter.
+    // Cycles without a mean are different.
     let wrong = text.replace("\"cycles\": 0", "\"cycles\": 7");
     assert!(refused(&wrong).contains("thread 1: it has no `avg`"), "{}", refused(&wrong));
 }
@@ -153,7 +152,7 @@ fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
     );
 }
 
-/// oslat without -f runs as everybody does: nobody asked for more.
+/// Without -f, oslat runs with time sharing, which is then the request.
 #[test]
 fn scheduling_that_a_tool_states_is_what_it_was_asked_for() {
     for (_, name, text) in CAPTURED {

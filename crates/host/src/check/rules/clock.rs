@@ -60,8 +60,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What /proc/timer_list shows is in force; without it, the parameter is taken as the kernel takes
-/// it (kernel/time/hrtimer.c, setup_hrtimer_hres; kstrtobool).
+/// The state shown in /proc/timer_list; without it, the parameter parsed like the kernel does
+/// (kernel/time/hrtimer.c, setup_hrtimer_hres; kstrtobool).
 fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let tick = &ctx.environment.kernel.tick;
     let source = &tick.high_resolution_source;
@@ -85,7 +85,8 @@ fn high_resolution_timers(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// What the kernel's kstrtobool takes for no: `n`, `0`, `f` and `off`, by their beginnings.
+/// Values that the kernel's kstrtobool reads as false: `n`, `0`, `f` and `off`, by their
+/// beginnings.
 fn is_no(value: &str) -> bool {
     let mut letters = value.chars().map(|c| c.to_ascii_lowercase());
     match letters.next() {
@@ -183,8 +184,8 @@ fn clock_event_device(ctx: &Context) -> Conclusion {
 }
 
 /// On PREEMPT_RT vendors disagree. TuneD's profile cpu-partitioning and Ubuntu's real-time
-/// documentation take 0; Red Hat's reference for telecommunication (RAN) takes 1: unpinned timers
-/// then leave nohz_full CPUs for the housekeeping ones (kernel/sched/core.c,
+/// documentation set 0; Red Hat's reference for telecommunication (RAN) sets 1: unpinned timers
+/// then move from nohz_full CPUs to the housekeeping ones (kernel/sched/core.c,
 /// get_nohz_timer_target). Neither is advised there.
 fn timer_migration(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;

@@ -1,4 +1,4 @@
-//! Checks and tracers that cost time.
+//! Checks and tracers that take time.
 
 use super::{Group, Rule};
 use crate::check::context::Context;
@@ -159,7 +159,7 @@ fn current_tracer(ctx: &Context) -> Conclusion {
     let evidence =
         format!("{}; {}", format_evidence(&path, &tracer), format_evidence(&switch, &on));
     let fix = Fix::write(path, "nop");
-    // A tracer that is chosen costs its hooks even while the buffer takes nothing.
+    // The hooks of a selected tracer take time even if the buffer is off.
     match on == "0" {
         true => advice(format!("the tracer {tracer} is selected, but stopped"), evidence).fix(fix),
         false => warning(format!("the tracer {tracer} is enabled"), evidence).fix(fix),

@@ -93,9 +93,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// A second is the default; tuned's real-time profiles take ten.
+/// The default is one second; tuned's real-time profiles set ten.
 const STAT_INTERVAL: i64 = 10;
-/// tuned's real-time profiles take ten minutes instead of two.
+/// tuned's real-time profiles set ten minutes instead of two.
 const HUNG_TASK: i64 = 600;
 /// KERN_WARNING is 4: a level of 5 shows warnings and worse (include/linux/kern_levels.h).
 const QUIET: i64 = 5;

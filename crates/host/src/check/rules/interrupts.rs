@@ -1,4 +1,4 @@
-//! Interrupts and where they go.
+//! Interrupts and their CPUs.
 
 use super::{Group, Rule};
 use crate::check::context::{Context, as_mask, known};
@@ -72,14 +72,14 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Interrupts beyond this are not asked for their affinity.
+/// The maximum number of interrupts whose affinity is read.
 const MAX_INTERRUPTS: usize = 4096;
 /// At most this many interfaces and queues are examined.
 const MAX_QUEUES: usize = 4096;
-/// Priorities from here on are the kernel's own watchdogs and migration threads.
+/// Priorities from here on belong to the kernel's own watchdogs and migration threads.
 const HIGHEST: u32 = 90;
 
-/// Interrupts of devices that each CPU has for itself; no file distinguishes them from others
+/// Interrupts of per-CPU devices; no file distinguishes them from others
 /// (drivers/clocksource/arm_arch_timer.c, drivers/perf/arm_pmu.c, arch/arm64/kvm/arch_timer.c).
 fn is_per_cpu(name: &str) -> bool {
     ["arch_timer", "arm-pmu", "kvm guest"].iter().any(|device| name.starts_with(device))
@@ -92,8 +92,8 @@ fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
     let rest = ctx.housekeeping()?;
     for line in interrupts.lines.iter().take(MAX_INTERRUPTS) {
         let Some(irq) = line.number().filter(|_| !is_per_cpu(&line.name())) else { continue };
-        // The effective affinity is where the controller really sends it; kernels without it send
-        // it anywhere allowed.
+        // The effective affinity is the CPU that the controller really uses; kernels without it use
+        // any allowed CPU.
         let (effective, wanted) = (
             format!("/proc/irq/{irq}/effective_affinity_list"),
             format!("/proc/irq/{irq}/smp_affinity_list"),
@@ -151,8 +151,8 @@ fn default_irq_affinity(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// The last one counts, and the kernel adds the CPU that it boots on, which is the first
-/// (kernel/irq/irqdesc.c, irq_affinity_setup).
+/// The last one counts, and the kernel adds the boot CPU, which is the first (kernel/irq/irqdesc.c,
+/// irq_affinity_setup).
 fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
@@ -189,8 +189,8 @@ fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// Whether an `isolcpus=` isolates is the matter of `isolation-request`; managed interrupts have no
-/// file that shows what is in force.
+/// The rule `isolation-request` judges whether `isolcpus=` isolates; no file shows the CPUs in
+/// force for managed interrupts.
 fn managed_interrupts(ctx: &Context) -> Conclusion {
     let values = ctx.command_line()?.values("isolcpus");
     if values.is_empty() {
@@ -213,7 +213,7 @@ fn managed_interrupts(ctx: &Context) -> Conclusion {
         .conclude()
 }
 
-/// A ban replaces what irqbalance finds out by itself.
+/// A ban replaces irqbalance's own detection.
 fn irqbalance(ctx: &Context) -> Conclusion {
     let tasks = ctx.tasks()?;
     let Some(task) = tasks.iter().find(|task| task.name == "irqbalance") else {
@@ -231,7 +231,7 @@ fn irqbalance(ctx: &Context) -> Conclusion {
         Ban::Detected => None,
     };
     let isolated = known(&ctx.environment.topology.isolated)?;
-    // A kernel without NO_HZ_FULL has no such file, and irqbalance then no such CPUs.
+    // A kernel without NO_HZ_FULL has no such file, and irqbalance no such CPUs.
     let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
     let found = isolated.union(&full);
     let settings = empty.map_or("no ban is set".to_owned(), |setting| setting.clone());
@@ -316,7 +316,7 @@ fn packet_steering(ctx: &Context) -> Conclusion {
             let path = format!("{queues}/{queue}/{name}");
             let text = match ctx.files().read_trimmed(&path) {
                 Ok(text) => text,
-                // Interfaces with one queue have no XPS mask and say so with ENOENT
+                // Interfaces with one queue have no XPS mask and return ENOENT
                 // (net/core/net-sysfs.c).
                 Err(why) if why.is_missing() => continue,
                 Err(why) => return unknown(why.to_string()).conclude(),

@@ -1,4 +1,4 @@
-//! CPUs set apart.
+//! Isolated CPUs.
 
 use super::{Group, Rule};
 use crate::check::context::{Chosen, Context, known, reason};
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Isolated at boot or by a partition, with the files that say so.
+/// The CPUs isolated at boot or by a partition, with the files that show it.
 fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
     let isolated = &ctx.environment.topology.isolated;
     let groups = &ctx.cgroups;
@@ -103,7 +103,7 @@ fn isolated_cpus(ctx: &Context) -> Conclusion {
     let (apart, evidence) = set_apart(ctx)?;
     let shared = ctx.cpus.difference(&apart);
     if ctx.cgroups.unseen.is_some() && !shared.is_empty() {
-        // A partition that holds them may be outside what this container sees.
+        // The partition that holds them may be outside of this container's view.
         return unknown(evidence)
             .fix(Fix::by_hand("run `punctual check` outside of the container"))
             .conclude();
@@ -123,7 +123,7 @@ fn isolated_cpus(ctx: &Context) -> Conclusion {
         .conclude()
 }
 
-/// A list of CPUs that was requested at boot, and the file with the CPUs that got it.
+/// A list of CPUs requested at boot, and the file with the CPUs in force.
 struct Requested<'a> {
     /// `isolcpus=2-3`, as written.
     words: String,
@@ -132,8 +132,8 @@ struct Requested<'a> {
     in_force: &'a Fact<CpuSet>,
 }
 
-/// What `isolcpus=` and `nohz_full=` request. Each of several is handed to the kernel, which
-/// refuses a later one that names other CPUs (kernel/sched/isolation.c, housekeeping_setup).
+/// The requests of `isolcpus=` and `nohz_full=`. The kernel processes each of several, and refuses
+/// a later one with other CPUs (kernel/sched/isolation.c, housekeeping_setup).
 fn requested<'a>(ctx: &'a Context) -> Result<Vec<Requested<'a>>, Outcome> {
     let line = ctx.command_line()?;
     let isolated = &ctx.environment.topology.isolated;
@@ -160,7 +160,7 @@ fn requested<'a>(ctx: &'a Context) -> Result<Vec<Requested<'a>>, Outcome> {
     Ok(all)
 }
 
-/// Judged by what is in force, never by the value: with several CPUs `isolcpus=0` isolates the
+/// Judged by the CPUs in force, never by the value: with several CPUs `isolcpus=0` isolates the
 /// first, with one it isolates none.
 fn isolation_request(ctx: &Context) -> Conclusion {
     let all = requested(ctx)?;
@@ -177,7 +177,7 @@ fn isolation_request(ctx: &Context) -> Conclusion {
         let mut seen = format!("/proc/cmdline has {words}; {}", format_evidence(path, in_force));
         match ctx.boot_list(list) {
             BootList::Cpus(cpus) if cpus.is_subset(in_force) && !cpus.is_empty() => {}
-            // `isolcpus=all` is a flag without a list to the kernel.
+            // For the kernel, `isolcpus=all` is a flag without a list.
             BootList::Cpus(_) => not.push(words.clone()),
             BootList::Refused(why) | BootList::Unknown(why) if in_force.is_empty() => {
                 not.push(words.clone());
@@ -311,14 +311,14 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// Whether CPUs remain beside these.
+/// Whether CPUs remain besides these.
 fn remaining(ctx: &Context, cpus: &CpuSet) -> bool {
     ctx.environment.topology.online.known().is_some_and(|online| !online.is_subset(cpus))
 }
 
-/// Which CPUs have their callbacks offloaded: there is no file with the set in force. The last list
-/// counts; one that the kernel cannot read makes it offload all CPUs, as does `all` before Linux
-/// 5.14, when it was no part of lists (kernel/rcu/tree_nocb.h, rcu_nocb_setup and rcu_init_nohz).
+/// The CPUs with offloaded callbacks: no file shows the set in force. The last list counts; the
+/// kernel offloads all CPUs if it cannot parse it, which before Linux 5.14 includes `all`
+/// (kernel/rcu/tree_nocb.h, rcu_nocb_setup and rcu_init_nohz).
 fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), Outcome> {
     let line = ctx.command_line()?;
     let all = || known(&ctx.environment.topology.possible).cloned();
@@ -373,8 +373,8 @@ fn rcu_callbacks(ctx: &Context) -> Conclusion {
     advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).fix_by(fix).conclude()
 }
 
-/// Isolation keeps services off CPUs only as long as no affinity is set: a set one holds for
-/// isolated CPUs as well, but not for those in partitions.
+/// Isolation keeps services off CPUs only while no affinity is set: a set affinity overrides it for
+/// isolated CPUs, but not for those in partitions.
 fn systemd_affinity(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if !ctx.files().exists("/run/systemd/system") {

@@ -105,8 +105,8 @@ fn preemption_request(ctx: &Context) -> Conclusion {
     if asked == preemption.model.to_string() {
         return ok("the requested model is in force", evidence).conclude();
     }
-    // Real-time tasks are preempted there as with `full`, whatever is requested: kernels before
-    // 6.13 do not read the parameter, later ones choose how fair tasks are preempted.
+    // Real-time tasks are preempted as with `full`, whatever the parameter: kernels before 6.13 do
+    // not read it, later ones use it for the preemption of fair tasks.
     let known = ["none", "voluntary", "lazy", "full"].contains(&asked.as_str());
     if known && preemption.model == PreemptionModel::RealTime {
         return ok("PREEMPT_RT is in force, which goes beyond every model of preempt=", evidence)
@@ -211,7 +211,7 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
         .conclude();
     }
     let Some(mount) = &ctx.cgroups.cpu_v1 else {
-        // Version 2 has no budgets: the controller refuses real-time tasks outside the root
+        // Version 2 has no budgets: the controller refuses real-time tasks outside of the root
         // (cgroup-v2.rst, CPU).
         return advice(
             "real-time tasks cannot run in a version 2 cgroup with the cpu controller",

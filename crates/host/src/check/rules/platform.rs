@@ -120,7 +120,7 @@ fn smi_count(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// What the kernel says of each weakness of the processor.
+/// The kernel's report on each vulnerability of the processor.
 fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, Outcome> {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     let names = ctx.files().list(directory).map_err(|why| unknown(why.to_string()))?;
@@ -158,8 +158,8 @@ fn microcode(ctx: &Context) -> Conclusion {
         .conclude()
 }
 
-/// Words of the kernel for what costs at each entry (arch/x86/kernel/cpu/bugs.c). Plain IBRS is
-/// written each time, unlike the enhanced one.
+/// The kernel's words for mitigations that cost at each entry (arch/x86/kernel/cpu/bugs.c). Plain
+/// IBRS is written each time, unlike the enhanced one.
 const EXPENSIVE: [&str; 6] = [
     "PTI",
     "Clear CPU buffers",

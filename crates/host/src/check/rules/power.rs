@@ -1,4 +1,4 @@
-//! Frequency, idle states and other savings of power.
+//! Frequency, idle states and other power saving.
 
 use super::{Group, Rule};
 use crate::check::context::{Context, known};
@@ -61,10 +61,10 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The highest exit latency that goes unremarked: about what a wake-up itself costs.
+/// The highest exit latency without a remark: about the cost of a wake-up itself.
 const SHALLOW: Nanos = Nanos(10_000);
 
-/// A value of each CPU under judgement, with its file; unknown when one cannot be read.
+/// A value of each judged CPU, with its file; unknown if one cannot be read.
 fn of_each<'a, T>(
     ctx: &'a Context,
     read: impl Fn(&'a CpuInfo) -> &'a Fact<T>,
@@ -101,7 +101,7 @@ fn governor(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// Its drivers are those of Intel and AMD.
+/// Only drivers of Intel and AMD have it.
 fn energy_preference(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let drivers = of_each(ctx, |info| &info.frequency.driver)?;
@@ -155,7 +155,7 @@ fn frequency_cap(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// intel_pstate has a switch of its own; the other drivers share one.
+/// intel_pstate has its own switch; the other drivers share one.
 fn turbo(ctx: &Context) -> Conclusion {
     let intel = "/sys/devices/system/cpu/intel_pstate/no_turbo";
     let (path, is_on, off) = match ctx.setting(intel) {
@@ -164,9 +164,8 @@ fn turbo(ctx: &Context) -> Conclusion {
             let path = "/sys/devices/system/cpu/cpufreq/boost";
             let value = ctx.setting(path).map_err(|unread| {
                 match ctx.is_no_x86() && !ctx.files().exists(path) {
-                    // The file is there where the driver has a boost (drivers/cpufreq/cpufreq.c,
-                    // create_boost_sysfs_file); elsewhere than on x86 nothing else raises the
-                    // frequency.
+                    // The file exists if the driver has a boost (drivers/cpufreq/cpufreq.c,
+                    // create_boost_sysfs_file); outside of x86 nothing else raises the frequency.
                     true => not_applicable("the frequency driver has no boost", unread.evidence),
                     false => unread,
                 }
@@ -186,7 +185,7 @@ fn turbo(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// What some process asks for through /dev/cpu_dma_latency
+/// The latency that a process requests through /dev/cpu_dma_latency
 /// (Documentation/power/pm_qos_interface.rst): four bytes, in µs.
 fn latency_request(files: &dyn Files) -> Option<Nanos> {
     let bytes: [u8; 4] = files.read_at("/dev/cpu_dma_latency", 0, 4).ok()?.try_into().ok()?;
@@ -210,7 +209,7 @@ fn idle_states(ctx: &Context) -> Conclusion {
     }
     let driver = &ctx.environment.idle_driver;
     if driver.known().is_some_and(|driver| driver == "none") {
-        // Then the architecture's own instruction is used: HLT, WFI (kernel/sched/idle.c,
+        // The kernel then uses the architecture's own instruction: HLT, WFI (kernel/sched/idle.c,
         // default_idle_call).
         return ok(
             "an idle CPU only halts",

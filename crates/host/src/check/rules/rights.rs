@@ -1,4 +1,4 @@
-//! What this user may do.
+//! The rights of this user.
 
 use super::{Group, Rule};
 use crate::check::context::{Context, as_number, known};
@@ -44,14 +44,14 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What a small program with its libraries and some stacks takes; 8 MiB is the kernel's default
-/// limit.
+/// The memory of a small program with its libraries and some stacks; the kernel's default limit is
+/// 8 MiB.
 const MEMORY: u64 = 64 << 20;
 /// 50 µs, the default of init (kernel/sched/core.c, INIT_TASK).
 const DEFAULT_SLACK: i64 = 50_000;
 
-/// Raises a limit at login: `item` and `value` of limits.conf(5), `unit` of systemd.exec(5). Where
-/// a line grants it already, a user whom it names only has to log in anew.
+/// Raises a limit at login: `item` and `value` of limits.conf(5), `unit` of systemd.exec(5). If a
+/// line already grants it, a user named there only has to log in again.
 fn limits_conf(ctx: &Context, item: &str, value: &str, unit: &str) -> Fix {
     Fix::by_hand(match granted(ctx, item, value) {
         Some((path, line)) => format!(

@@ -1,4 +1,4 @@
-//! What real-time CPUs share with others: cores, caches, memory.
+//! Resources that real-time CPUs share with others: cores, caches, memory.
 
 use super::{Group, Rule};
 use crate::check::context::{Chosen, Context, known};

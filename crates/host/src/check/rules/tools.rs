@@ -1,4 +1,4 @@
-//! What punctual itself can use here, to find the cause of a latency and to isolate.
+//! Facilities that punctual can use to find the cause of a latency and to isolate.
 
 use super::{Group, Rule};
 use crate::check::context::{Context, known};
@@ -125,8 +125,8 @@ fn cpuset_controller(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// The ways of crates/record, the best first. tracefs that is not mounted is mounted for the
-/// recorder alone.
+/// The backends of crates/record, the best first. The recorder mounts tracefs privately if it is
+/// not mounted.
 fn kernel_recorder(ctx: &Context) -> Conclusion {
     if let Ok(text) = ctx.read("/sys/kernel/security/lockdown")
         && text.contains("[confidentiality]")
@@ -217,7 +217,7 @@ fn by_root() -> Fix {
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Whether the kernel's types can be read, not only seen: `None` where there are none.
+/// Whether the kernel's types can be read, not only listed: `None` if there are none.
 fn readable_types(ctx: &Context) -> Option<Result<(), Outcome>> {
     match ctx.files().read_at(BTF, 0, 0) {
         Ok(_) => Some(Ok(())),
@@ -335,7 +335,7 @@ fn perf_events(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// `cpu` on x86, `armv8_pmuv3_0` and the like on arm64, `cpu_core` and `cpu_atom` on hybrid
+/// `cpu` on x86, `armv8_pmuv3_0` and similar on arm64, `cpu_core` and `cpu_atom` on hybrid
 /// processors.
 fn hardware_counters(ctx: &Context) -> Conclusion {
     let path = "/sys/bus/event_source/devices";

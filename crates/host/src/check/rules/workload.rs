@@ -42,8 +42,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// From here on user tasks commonly clash: half of the range, where the kernel's own interrupt
-/// threads are.
+/// From this priority on user tasks commonly conflict: half of the range, the priority of the
+/// kernel's own interrupt threads.
 const HIGH: u32 = 51;
 
 fn user_tasks(ctx: &Context) -> Conclusion {

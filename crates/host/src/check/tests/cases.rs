@@ -1,11 +1,10 @@
-//! A good and a bad case of each rule: what is changed on the ideal machine, and what the rule says
-//! then.
+//! A good and a bad case of each rule: the change to the ideal machine, and the verdict of the
+//! rule.
 
 use super::*;
 use Verdict::*;
 
-/// A rule, the files that differ from the ideal machine's ([`GONE`] takes one away), and the
-/// verdict.
+/// A rule, the files that differ from the ideal machine's ([`GONE`] removes one), and the verdict.
 type Case = (&'static str, &'static [(&'static str, &'static str)], Verdict);
 
 const GONE: &str = "(gone)";
@@ -621,7 +620,7 @@ fn what_can_be_fixed_is_written_to_files_that_were_read() {
         let result = result(&files, None, rule);
         assert_eq!(result.verdict, *verdict);
         assert!(!result.writes.is_empty(), "{result:?}");
-        // Writing what it says makes the rule content.
+        // The suggested writes satisfy the rule.
         let after = result.writes.iter().fold(files, |files, w| files.with(&w.path, &w.value));
         let again = self::result(&after, None, rule);
         let moved = *rule == "interrupts-elsewhere";

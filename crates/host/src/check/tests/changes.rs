@@ -1,5 +1,5 @@
-//! Configuration that was once read wrongly: captured systems with changed files
-//! (fixtures/host-changes), each judged as its owner, or the program that reads it, would.
+//! Configuration that was once misread: captured systems with changed files
+//! (fixtures/host-changes), each judged as by the program that reads it.
 
 use super::*;
 use crate::files::{FileError, Files, Root};
@@ -10,7 +10,7 @@ fn fixtures(place: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(place)
 }
 
-/// A captured system, with the files of a case over its own.
+/// A captured system, overlaid with the files of a case.
 struct Changed {
     upper: Root,
     lower: Root,
@@ -70,7 +70,7 @@ fn of(case: &str, cpus: Option<&str>, rule: &str) -> RuleResult {
     evaluate(rule, &context).unwrap_or_else(|| panic!("no rule {rule}"))
 }
 
-/// Verdict, or that the rule does not apply, and a part of message or evidence.
+/// Checks the verdict, or that the rule does not apply, and a part of the message or evidence.
 fn assert_judged(case: &str, cpus: Option<&str>, rule: &str, verdict: &str, part: &str) {
     let result = of(case, cpus, rule);
     let judged =
@@ -96,7 +96,7 @@ fn a_boot_parameter_is_judged_by_what_is_in_force() {
 #[test]
 fn lists_are_read_as_the_running_kernel_reads_them() {
     assert_judged("rcu-nocbs-to-N", None, "rcu-callbacks", "ok", "rcu_nocbs=2-N");
-    // Linux 5.10 refuses the list, and offloads all CPUs then.
+    // Linux 5.10 refuses the list and then offloads all CPUs.
     let rule = "rcu-callbacks";
     assert_judged("isolcpus-to-N-5.10", Some("3"), rule, "ok", "takes all CPUs then");
 }
@@ -115,7 +115,7 @@ fn a_ban_of_irqbalance_replaces_what_it_detects() {
         let files = ideal().with("/proc/1/stat", DAEMON);
         result(&files.with("/etc/default/irqbalance", setting), None, "irqbalance").verdict
     };
-    // CPUs 2-3 are isolated there.
+    // CPUs 2-3 are isolated.
     assert_eq!(judged(""), Verdict::Ok);
     assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-3\n"), Verdict::Ok);
     assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=1\n"), Verdict::Warning);
@@ -132,7 +132,7 @@ fn services_run_where_all_lines_of_systemd_together_say() {
     let rule = "systemd-affinity";
     assert_judged("cpuaffinity-drop-in", Some("2-3"), rule, "advice", "on all of CPUs 0-3");
     let files = ideal().with("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=0-3\n");
-    // Isolation keeps services off only as long as no affinity is set.
+    // Isolation keeps services off only while no affinity is set.
     assert_eq!(result(&files, None, rule).verdict, Verdict::Advice);
     let line = "isolcpus=2-3 systemd.cpu_affinity=0-1";
     assert_eq!(result(&files.with("/proc/cmdline", line), None, rule).verdict, Verdict::Ok);
@@ -227,7 +227,7 @@ fn no_remedy_adds_a_parameter_that_is_there() {
         (judged.fix, result(&asked, None, "isolation-request").verdict),
         (None, Verdict::Warning)
     );
-    // With nothing on the line it is added, and a smaller list is replaced by one that has all.
+    // It is added to an empty line, and replaces a smaller list.
     assert!(fix_of(&full(line("quiet"), ""), rule).starts_with("add `nohz_full=2-3`"));
     let part = fix_of(&full(line("nohz_full=2"), "2"), rule);
     assert!(part.starts_with("replace `nohz_full=2` by `nohz_full=2-3`"), "{part}");
@@ -236,7 +236,7 @@ fn no_remedy_adds_a_parameter_that_is_there() {
     assert!(callbacks.starts_with("replace `rcu_nocbs=1` by `rcu_nocbs=1-3`"), "{callbacks}");
     let managed = fix_of(&line("isolcpus=nohz,domain,2-3"), "managed-interrupts");
     assert!(managed.contains("by `isolcpus=nohz,managed_irq,domain,2-3`"), "{managed}");
-    // Where the line is kept is said where it is seen.
+    // The remedy names the known file of the command line.
     let grub = full(line("quiet"), "").with("/etc/default/grub", "");
     assert!(fix_of(&grub, rule).contains("(GRUB_CMDLINE_LINUX, update-grub)"));
     assert!(!fix_of(&full(line("quiet"), ""), rule).contains("GRUB"));
@@ -298,8 +298,8 @@ fn no_remedy_sets_all_cpus_apart_or_names_none() {
                     };
                     let set: CpuSet = list.trim_end_matches(',').parse().expect("a list");
                     assert!(!online.is_subset(&set), "{}: {fix}", result.id);
-                    // `housekeeping-cpus` asks to leave the first CPU out; `isolcpus=` keeps it
-                    // where it is in force.
+                    // `housekeeping-cpus` excludes the first CPU; `isolcpus=` keeps it if it is in
+                    // force.
                     assert!(word == "isolcpus=" || !set.contains(0), "{}: {fix}", result.id);
                 }
                 for word in ["irqaffinity=", "set CPUAffinity="] {

@@ -1,4 +1,4 @@
-//! docs/reference/check.md is made of the table of rules.
+//! docs/reference/check.md is generated from the table of rules.
 
 use super::*;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 const REGENERATE: &str =
     "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-host the_document_is_up_to_date";
 
-/// What stands above the command.
+/// The text above the command.
 const HEAD: &str = "\
 # The rules of `punctual check`
 
@@ -30,7 +30,7 @@ How to add a rule: write a function over `Context` in the file of its group in
 
 ";
 
-/// What stands below the table.
+/// The text below the table.
 const TAIL: &str = include_str!("kinds.md");
 
 fn document() -> String {

@@ -1,9 +1,9 @@
-//! Trees whose files hold anything at all.
+//! Trees whose files hold arbitrary content.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What a file could hold instead of what it should.
+/// Arbitrary content of a file in place of its own.
 fn content(original: &str) -> impl Strategy<Value = Option<Vec<u8>>> + use<> {
     let cut = original.as_bytes().to_vec();
     let doubled = original.repeat(2).into_bytes();

@@ -15,11 +15,11 @@ fn conclude(host: &str, cpus: Option<&str>) -> Vec<RuleResult> {
     run(&Context::new(&files, cpus.map(|list| list.parse().expect("a list"))))
 }
 
-/// The rules by verdict, a line each, for a person to read.
+/// The rules by verdict, one line each, for human readers.
 fn summary(host: &str, cpus: Option<&str>) -> String {
     let mut by_verdict: BTreeMap<Verdict, Vec<String>> = BTreeMap::new();
     for result in conclude(host, cpus) {
-        // What does not apply is in brackets.
+        // Rules that do not apply are in brackets.
         let name = if result.applies { result.id } else { format!("({})", result.id) };
         by_verdict.entry(result.verdict).or_default().push(name);
     }
@@ -148,8 +148,8 @@ fn cloud_guest() {
     "#);
 }
 
-/// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, CPU
-/// 1 named for real time.
+/// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, with
+/// CPU 1 chosen for real time.
 #[test]
 fn isolation_at_boot_changes_exactly_the_rules_about_it() {
     let (plain, isolated) =
@@ -174,7 +174,7 @@ fn isolation_at_boot_changes_exactly_the_rules_about_it() {
     ");
 }
 
-/// A tree that remembers what was read from it.
+/// A tree that records the files read from it.
 struct Watched {
     files: Root,
     read: RefCell<BTreeSet<String>>,
@@ -221,7 +221,7 @@ impl Files for Watched {
     }
 }
 
-/// Whether a shell pattern of `files-read` names a path: `*` within one component, `[0-9]*` a
+/// Whether a shell pattern of `files-read` matches a path: `*` within one component, `[0-9]*` a
 /// number.
 fn names(pattern: &str, path: &str) -> bool {
     let (wanted, parts): (Vec<&str>, Vec<&str>) =
@@ -243,13 +243,13 @@ fn the_capture_script_copies_whatever_is_read() {
         .filter(|line| line.contains('/') && !line.starts_with('#'))
         .filter_map(|line| line.split_whitespace().find(|word| word.len() > 1))
         .collect();
-    // Read in place of something that is captured in another form, or by registers.
+    // Read instead of data that is captured in another form, or by registers.
     let elsewhere = [
         "/proc/config.gz",
         "/lib/modules/*/config",
         "/usr/lib/modules/*/config",
         "/dev/cpu/*/msr",
-        // Of the environment only two variables are of interest.
+        // Only two variables of the environment are relevant.
         "/proc/*/environ",
         "/sys/kernel/debug/tracing/*",
     ];

@@ -1,21 +1,22 @@
-//! A null of `check`: machines whose every setting is good, chosen at random, get no warning.
+//! A null test of `check`: randomly chosen machines with only good settings get no warning.
 //!
-//! The settings are those of the ideal machine, and each that has several good values takes one of
+//! The settings are those of the ideal machine, and each with several good values takes one of
+//! them; the isolated CPUs and the missing kernel options are random as well.
 //! them; which CPUs are set apart is chosen as well, and which options the kernel is built without.
 
 use super::*;
 use crate::files::Files;
 use proptest::prelude::*;
 
-/// Machines that are tried.
+/// The number of machines.
 const MACHINES: u32 = 1_000;
-/// Takes the file away.
+/// Removes the file.
 const GONE: &str = "(gone)";
 const CONFIG: &str = "/boot/config-6.12.30-rt-amd64";
 const CMDLINE: &str = "/proc/cmdline";
 
-/// Files of which each of these values is good. `{rt}` and `{rest}` stand for the CPUs that are set
-/// apart and the others, `{mask}` for these as a mask, `{cpu}` for each CPU.
+/// Files with their good values. `{rt}` and `{rest}` are the isolated and the other CPUs, `{mask}`
+/// the latter as a mask, `{cpu}` each CPU.
 const GOOD: &[(&str, &[&str])] = &[
     ("/sys/devices/system/clockevents/clockevent0/current_device", &["lapic-deadline", "lapic"]),
     ("/proc/timer_list", &[".hres_active    : 1", "cpu: 0\n  .hres_active    : 1\n", GONE]),
@@ -89,7 +90,7 @@ const GOOD: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a kernel may be built without, and the files that it lacks then.
+/// Optional kernel parts, and the files that are missing without them.
 const OPTIONAL: &[(&str, &[&str])] = &[
     ("NUMA_BALANCING", &["/proc/sys/kernel/numa_balancing"]),
     ("KSM", &["/sys/kernel/mm/ksm"]),
@@ -114,7 +115,7 @@ const OPTIONAL: &[(&str, &[&str])] = &[
     ("STACK_TRACER", &["/proc/sys/kernel/stack_tracer_enabled"]),
 ];
 
-/// Tasks that run beside, on the CPUs that are not set apart: name, flags, priority.
+/// Tasks on the CPUs that are not isolated: name, flags, priority.
 const BESIDE: &[(&str, u64, u32)] = &[
     ("irqbalance", 0x40_0000, 0),
     ("sshd", 0x40_0000, 0),
@@ -124,10 +125,10 @@ const BESIDE: &[(&str, u64, u32)] = &[
     ("irq/9-acpi", 0x20_8040, 1),
 ];
 
-/// What goes to the kernel's command line beside the partition.
+/// Words of the kernel's command line besides the partition's.
 const WORDS: &[&str] = &["quiet", "audit=0", "idle=poll", "threadirqs", "skew_tick=1", "nomodeset"];
 
-/// Where a random number chooses among so many.
+/// Random numbers that choose among alternatives.
 struct Choices(std::vec::IntoIter<u16>);
 
 impl Choices {
@@ -140,7 +141,7 @@ impl Choices {
     }
 }
 
-/// Numbers that a machine takes at most.
+/// The maximum number of random values that a machine uses.
 const NUMBERS: usize = 128;
 
 fn machine(numbers: Vec<u16>) -> FakeFiles {
@@ -204,7 +205,7 @@ fn machine(numbers: Vec<u16>) -> FakeFiles {
             .without("/sys/devices/system/cpu/intel_pstate")
             .with("/sys/devices/system/cpu/cpufreq/boost", "0");
     }
-    // Without the capabilities the limits decide, of which 64 MiB are enough.
+    // Without the capabilities the limits decide; 64 MiB are enough.
     if choices.is() {
         let locked = ["unlimited", "67108864", "1073741824"][choices.among(3)];
         files = files.with(
@@ -233,7 +234,7 @@ proptest! {
         prop_assert_eq!(unhappy, vec![]);
     }
 
-    /// One setting of the same machines that is not good is found among all that are.
+    /// A single bad setting of the same machines is found.
     #[test]
     fn one_bad_setting_among_good_ones_is_found(
         numbers in prop::collection::vec(any::<u16>(), NUMBERS),
@@ -253,7 +254,7 @@ proptest! {
     }
 }
 
-/// Values that are bad on each of the machines: file, value, and the only rule that says so.
+/// Values that are bad on every machine: file, value, and the only rule that reports it.
 const BAD: &[(&str, &str, &str)] = &[
     ("/sys/kernel/mm/ksm/run", "1", "same-page-merging"),
     ("/proc/sys/kernel/numa_balancing", "1", "numa-balancing"),

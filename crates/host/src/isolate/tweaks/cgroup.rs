@@ -4,8 +4,8 @@ use super::Draft;
 use crate::files::Files;
 use crate::isolate::machine::Machine;
 
-/// Version 1: the root balances no more, so that the domains of the scheduler are those of its
-/// children. Version 2 has this in the type of the partition.
+/// Version 1: disables balancing in the root, so that the domains of the scheduler are those of its
+/// children. In version 2 the type of the partition includes this.
 pub fn load_balance(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     if machine.cpusets.is_v1() {
         let path = machine.cpusets.file(&machine.cpusets.hierarchy.mount, "sched_load_balance");
@@ -14,7 +14,7 @@ pub fn load_balance(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> 
     Ok(())
 }
 
-/// For a tweak that the plan makes at a place of its own.
+/// For a tweak that the plan executes itself.
 pub fn nothing_here(_: &dyn Files, _: &Machine, _: &mut Draft) -> Result<(), String> {
     Ok(())
 }

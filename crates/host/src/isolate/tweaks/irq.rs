@@ -38,12 +38,12 @@ fn look_at(files: &dyn Files, number: u32, names: Option<String>) -> Option<Inte
     let allowed = files.read(&path).ok()?.parse().ok()?;
     let effective_path = format!("{directory}/effective_affinity_list");
     let effective = files.read(&effective_path).ok().and_then(|text| text.parse().ok());
-    // The name comes from a driver; without a handler an interrupt has no line.
+    // The name comes from a driver; an interrupt without handler has no line.
     let names = names.filter(|names| !names.is_empty()).unwrap_or_else(|| "no handler".to_owned());
     Some(Interrupt { path, effective_path, names, allowed, effective })
 }
 
-/// Every interrupt that may come to the partition is kept off it.
+/// Keeps every interrupt that may use the partition off it.
 pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     for interrupt in interrupts(files)? {
         if interrupt.allowed.intersection(&machine.rt).is_empty() {
@@ -52,10 +52,9 @@ pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
         let (old, new) =
             (interrupt.allowed.to_string(), machine.keep_off(&interrupt.allowed).to_string());
         let mut write = Write::new(&interrupt.path, old, &new);
-        // Where it is served now. Given back the whole old set, an interrupt would stay where it
-        // had been moved to (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a
-        // vector that fits): it is asked to its old CPU first, and goes there when it
-        // occurs next.
+        // The CPU that serves it now. If only the whole old set were restored, an interrupt would
+        // stay on its new CPU (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a vector
+        // that fits): it is first set to its old CPU, and moves there at its next occurrence.
         let was_here =
             interrupt.effective.filter(|cpus| !cpus.is_empty() && cpus.is_subset(&machine.rt));
         if let Some(first) = was_here.map(|cpus| cpus.to_string()).filter(|cpus| *cpus != write.old)
@@ -68,7 +67,7 @@ pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
     Ok(())
 }
 
-/// So are those that are requested later.
+/// Does the same for interrupts requested later.
 pub fn default_affinity(
     files: &dyn Files,
     machine: &Machine,
@@ -78,7 +77,7 @@ pub fn default_affinity(
     Ok(())
 }
 
-/// The files of interrupts that may come to these CPUs alone.
+/// The files of interrupts that are restricted to these CPUs.
 pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
     let bound =
         |interrupt: &Interrupt| !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus);

@@ -4,13 +4,13 @@ use super::Draft;
 use crate::files::Files;
 use crate::isolate::machine::Machine;
 
-/// The counters are folded every 1,000 s, as partrt has it.
+/// Sets the folding interval of the counters to 1,000 s, as partrt does.
 pub fn vmstat(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/vm/stat_interval", "1000");
     Ok(())
 }
 
-/// No new transparent huge pages.
+/// Disables new transparent huge pages.
 pub fn transparent_hugepages(
     files: &dyn Files,
     _: &Machine,
@@ -20,8 +20,8 @@ pub fn transparent_hugepages(
     Ok(())
 }
 
-/// No merging of equal pages. Pages that are merged stay so: `2` would take them apart at once,
-/// which is what hurts.
+/// Stops merging equal pages. Merged pages stay merged: `2` would split them immediately, which
+/// costs latency.
 pub fn ksm(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     let path = "/sys/kernel/mm/ksm/run";
     if files.read_trimmed(path).is_ok_and(|run| run == "2") {

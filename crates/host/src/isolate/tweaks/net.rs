@@ -5,7 +5,7 @@ use crate::files::Files;
 use crate::isolate::machine::Machine;
 use punctual_core::CpuSet;
 
-/// Takes the partition's CPUs out of every queue's mask.
+/// Removes the partition's CPUs from every queue's mask.
 pub fn masks(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     let devices =
         files.list("/sys/class/net").map_err(|_| "this kernel has no network".to_owned())?;
@@ -17,8 +17,7 @@ pub fn masks(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<
             let path = format!("{queues}/{queue}/{file}");
             match files.read(&path) {
                 Ok(text) => keep_off(machine, draft, &path, &text),
-                // A device with one transmit queue has nothing to choose from: the kernel answers
-                // ENOENT.
+                // A device with one transmit queue has no choice: the kernel returns ENOENT.
                 Err(error) if error.is_missing() => without_xps += 1,
                 Err(error) => draft.skipped.push(error.to_string()),
             }

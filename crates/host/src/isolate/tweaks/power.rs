@@ -4,19 +4,19 @@ use super::Draft;
 use crate::files::Files;
 use crate::isolate::machine::Machine;
 
-/// How long a CPU of the partition may take to wake. The first halt state of most machines takes 1
-/// or 2 µs; the next tens.
+/// The maximum wake-up time of a CPU of the partition. The first halt state of most machines takes
+/// 1 or 2 µs; the next tens.
 const WAKE_MICROS: u64 = 2;
 
 fn cpu_directory(cpu: usize) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}")
 }
 
-/// Full speed always. CPUs that share a clock share the setting.
+/// Sets full speed. CPUs that share a clock share the setting.
 pub fn governor(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     for cpu in machine.rt.iter() {
         let link = format!("{}/cpufreq", cpu_directory(cpu));
-        // `../cpufreq/policy3`: one path for a policy, whichever CPU leads to it.
+        // `../cpufreq/policy3`: one path per policy, from any of its CPUs.
         let policy = files
             .read_link(&link)
             .ok()
@@ -42,7 +42,7 @@ pub fn governor(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
     Ok(())
 }
 
-/// No idle state that takes long to leave.
+/// Disables idle states with a long exit latency.
 pub fn idle_states(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     for cpu in machine.rt.iter() {
         let directory = format!("{}/cpuidle", cpu_directory(cpu));
@@ -62,8 +62,8 @@ pub fn idle_states(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> R
     Ok(())
 }
 
-/// The same as a request, for drivers that have no states to disable. `0` is no request; `n/a` is
-/// the strictest.
+/// Requests the same from drivers without states to disable. `0` is no request; `n/a` is the
+/// strictest.
 pub fn resume_latency(
     files: &dyn Files,
     machine: &Machine,

@@ -6,32 +6,32 @@ use crate::files::Files;
 use crate::isolate::machine::Machine;
 use punctual_core::CpuSet;
 
-/// No throttling of real-time tasks.
+/// Disables throttling of real-time tasks.
 pub fn throttling(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/kernel/sched_rt_runtime_us", "-1");
     Ok(())
 }
 
-/// No limit to how long a CPU does without its tick.
+/// Removes the limit on the time of a CPU without tick.
 pub fn tick_deferment(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/sys/kernel/debug/sched_tick_max_deferment", "-1");
     Ok(())
 }
 
-/// Timers stay where they were armed.
+/// Keeps timers on the CPU that armed them.
 pub fn timer_migration(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/kernel/timer_migration", "0");
     Ok(())
 }
 
-/// The lockup detectors leave the partition alone, as far as the kernel lets them choose.
+/// Keeps the lockup detectors off the partition, if the kernel allows the choice.
 pub fn watchdog(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     let path = "/proc/sys/kernel/watchdog_cpumask";
     if !files.exists(path) {
         draft.want(files, "/proc/sys/kernel/watchdog", "0");
         return Ok(());
     }
-    // A list, in spite of its name.
+    // A list, despite its name.
     let text = files.read(path).map_err(|error| error.to_string())?;
     let set: CpuSet = text.parse().map_err(|error| format!("{path}: {error}"))?;
     if !set.intersection(&machine.rt).is_empty() {
@@ -40,7 +40,7 @@ pub fn watchdog(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
     Ok(())
 }
 
-/// No polling for corrected machine checks. The setting is one for all CPUs; each of them shows it.
+/// Disables polling for corrected machine checks. The setting is global; each CPU shows it.
 pub fn machine_check(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     let directory = "/sys/devices/system/machinecheck";
     let none =

@@ -1,5 +1,5 @@
-//! The process at the end of a connection: reports the state of the run, passes on requests, sends
-//! the bundle.
+//! The process at the end of a connection: reports the run's state, passes on requests, sends the
+//! bundle.
 
 use super::super::files;
 use super::super::wire::{self, Frame, GREETING, Kind};
@@ -9,13 +9,13 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often the files are polled: each poll wakes a CPU of the system that is being measured.
+/// Time between two polls of the files: each wakes a CPU of the measured system.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Between notes that somebody is connected.
+/// Time between two updates of the last contact.
 const TOUCH: Duration = Duration::from_secs(20);
 
-/// Serves until the connection ends or the bundle has been fetched; messages before `offset` are
-/// known over here.
+/// Serves until the connection ends or the bundle has been fetched; the client has messages before
+/// `offset` already.
 pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(GREETING)?;
@@ -55,7 +55,7 @@ struct End<'a, W> {
     out: W,
     offset: u64,
     request: Option<RunRequest>,
-    /// The run is to be interrupted, as soon as there is one.
+    /// Whether to interrupt the run, as soon as there is one.
     interrupt: bool,
     reported: bool,
 }
@@ -76,7 +76,8 @@ impl<W: Write> End<'_, W> {
         Ok(())
     }
 
-    /// The order is complete: the supervisor waits for it. After a reconnection it comes again.
+    /// The order is complete: starts the run through the supervisor, which waits for it. After a
+    /// reconnection it is sent again.
     fn begin(&mut self, experiment: &[u8]) -> io::Result<()> {
         let Some(request) = self.request.take() else { return Ok(()) };
         if self.directory.file("order").exists() {
@@ -98,13 +99,13 @@ impl<W: Write> End<'_, W> {
         }
     }
 
-    /// How things stand; all of the bundle, once, when the run has ended.
+    /// Reports the state; once the run has ended, the whole bundle.
     fn report(&mut self) -> io::Result<()> {
         self.interrupt = self.interrupt && !self.directory.interrupt()?;
         if self.reported {
             return wire::write(&mut self.out, Kind::Alive, &[]);
         }
-        // In this order: a supervisor that ends between the two has written how the run ended.
+        // In this order: a supervisor that ends between the two has stored how the run ended.
         let supervised = self.directory.supervisor()?.is_some();
         let ended = self.directory.ended().or_else(|| (!supervised).then(|| "died".to_owned()));
         self.messages()?;

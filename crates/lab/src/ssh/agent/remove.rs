@@ -5,14 +5,14 @@ use rustix::process::{Signal, kill_process};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// An interrupted run undoes its partition and closes its bundle.
+/// The time for an interrupted run to undo its partition and close its bundle.
 const CLEAN_END: Duration = Duration::from_secs(60);
 
 pub fn remove(directory: &RunDirectory) -> io::Result<()> {
     directory.interrupt()?;
     let mut ended = wait_until(CLEAN_END, || Ok(directory.run()?.is_none()))?;
     if let (false, Some(run)) = (ended, directory.run()?) {
-        // The second time, at once.
+        // A second signal ends it at once.
         kill_process(run, Signal::INT).or_else(gone_already)?;
         ended = wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.run()?.is_none()))?;
     }

@@ -1,5 +1,4 @@
-//! What to run, as it goes through the connection and as it lies in the directory: texts, each
-//! ended by NUL.
+//! The request of a run, the same in the connection and in the directory: texts, each ended by NUL.
 
 use std::fs;
 use std::io;
@@ -11,7 +10,7 @@ const TEXTS_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunRequest {
-    /// How long the run goes on and its bundle waits with nobody connected.
+    /// How long the run continues and its bundle is kept without a connected client.
     pub keep_for: Duration,
     /// The name of the experiment's file: punctual recognises the format by it, and users the run.
     pub file: String,
@@ -36,7 +35,7 @@ impl RunRequest {
         let mut next = || texts.next().ok_or_else(wrong);
         let keep_for = Duration::from_secs(next()?.parse().map_err(|_| wrong())?);
         let file = next()?;
-        // It becomes a name in a directory, and an argument.
+        // The name becomes one in a directory, and an argument.
         if file.is_empty() || file.starts_with(['.', '-']) || file.contains('/') {
             return Err(wrong());
         }

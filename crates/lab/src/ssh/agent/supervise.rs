@@ -1,5 +1,5 @@
-//! The supervisor: parent of the run, in a session of its own, so that it outlives the connection
-//! that it was started through.
+//! The supervisor: the parent of the run, in its own session, so that it outlives the connection
+//! that started it.
 
 use super::{RunDirectory, RunRequest, remove_all};
 use rustix::fs::{FlockOperation, flock};
@@ -18,16 +18,16 @@ use std::time::{Duration, Instant};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to check whether a client was connected.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
-/// What is kept of what the run prints.
+/// The maximum to keep of the run's output.
 const KEPT_MAX: u64 = 8 << 20;
-/// Reserved space, so that the last messages of a run that filled the disk can be written.
+/// Reserved space, so that the last messages of a run can be written after the disk is full.
 const RESERVE: usize = 256 << 10;
 
 pub fn supervise(directory: &RunDirectory) -> io::Result<()> {
-    // Fails where it leads a session already, which is as good.
+    // Fails if it leads a session already, which is fine.
     let _ = setsid();
     let mut lock = directory.lock_file()?;
-    // Those who look whether it is held hold it for an instant.
+    // Processes that check the lock hold it for an instant.
     flock(&lock, FlockOperation::LockExclusive)?;
     lock.set_len(0)?;
     write!(lock, "{}", std::process::id())?;
@@ -54,7 +54,7 @@ fn wait_for_request(directory: &RunDirectory) -> io::Result<Option<RunRequest>> 
     Ok(None)
 }
 
-/// Runs it to its end and says how that was.
+/// Runs the program to its end and returns how it ended.
 fn run(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
     fs::write(directory.file("reserve"), vec![1; RESERVE])?;
     let mut command = directory.program();
@@ -78,14 +78,14 @@ fn run(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
     fs::remove_file(directory.file("reserve"))?;
     keep_files(directory, &request.file)?;
     for (kept, name) in [(messages, "messages"), (answer, "answer")] {
-        // What found no room before finds it now.
+        // Output without room before has room now.
         let late = kept.and_then(|kept| kept.join().ok()).unwrap_or_default();
         File::options().create(true).append(true).open(directory.file(name))?.write_all(&late)?;
     }
     Ok(format_status(status))
 }
 
-/// What loads left where the run was started goes with the bundle.
+/// Adds files that loads left in the working directory to the bundle.
 fn keep_files(directory: &RunDirectory, experiment: &str) -> io::Result<()> {
     let (work, bundle) = (directory.file("work"), directory.file("bundle"));
     fs::remove_file(work.join(experiment))?;
@@ -102,7 +102,7 @@ fn format_status(status: ExitStatus) -> String {
     }
 }
 
-/// Moves what the run prints into a file; answers with what found no room there.
+/// Copies the run's output into a file; returns the rest without room there.
 fn keep(from: impl Read + Send + 'static, path: PathBuf) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut from = from.take(KEPT_MAX);
@@ -115,13 +115,13 @@ fn keep(from: impl Read + Send + 'static, path: PathBuf) -> JoinHandle<Vec<u8>> 
                 late.extend_from_slice(&chunk[..n]);
             }
         }
-        // The rest must be read, or the run would wait for ever.
+        // The rest must be read, or the run would block for ever.
         let _ = io::copy(&mut from.into_inner(), &mut io::sink());
         late
     })
 }
 
-/// All of it or nothing.
+/// Appends all bytes or none.
 fn append(file: &mut File, bytes: &[u8]) -> bool {
     let Ok(end) = file.stream_position() else { return false };
     let done = file.write_all(bytes).is_ok();
@@ -131,7 +131,7 @@ fn append(file: &mut File, bytes: &[u8]) -> bool {
     done
 }
 
-/// Ends a run that nobody has asked after for so long.
+/// Ends a run without a client for this long.
 fn watch(directory: &RunDirectory, keep_for: Duration, over: Arc<AtomicBool>) -> JoinHandle<()> {
     let directory = RunDirectory { path: directory.path.clone() };
     std::thread::spawn(move || {
@@ -144,7 +144,7 @@ fn watch(directory: &RunDirectory, keep_for: Duration, over: Arc<AtomicBool>) ->
     })
 }
 
-/// Writes down how it ended, the reserve being gone.
+/// Stores how it ended, after freeing the reserve.
 fn end_with(directory: &RunDirectory, how: &str) -> io::Result<()> {
     let _ = fs::remove_file(directory.file("reserve"));
     directory.write_whole("ended", how.as_bytes())

@@ -1,4 +1,4 @@
-//! The bundle as it comes in: beside its place, and in it only when it is whole.
+//! Receives the bundle beside its place, and moves it there only when complete.
 
 use super::super::files::Receiver;
 use super::super::wire::Frame;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// No bundle that comes back is larger.
+/// The maximum size of a received bundle.
 const MAX: u64 = 64 << 30;
 
 pub struct Incoming {
@@ -28,14 +28,14 @@ impl Incoming {
         Ok(Incoming { place, receiver })
     }
 
-    /// The next frame; true with the last one.
+    /// Handles the next frame; true for the last one.
     pub fn take(&mut self, frame: &Frame) -> Result<bool, SshError> {
         let wrong =
             |why| SshError::new(Trouble::Local, format!("the bundle cannot be received: {why}"));
         self.receiver.take(frame).map_err(wrong)
     }
 
-    /// Puts it in its place; false when there was none.
+    /// Moves the bundle to its place; false if there was none.
     pub fn settle(self, output: &Path) -> Result<bool, SshError> {
         let bundle = bundle_in(&self.place);
         if !bundle.join("bundle.json").is_file() {

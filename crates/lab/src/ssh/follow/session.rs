@@ -1,4 +1,4 @@
-//! One connection's share of following a run.
+//! One connection's part in following a run.
 
 use super::super::client::Connection;
 use super::super::staging::{self, RemoteDirectory, last_lines};
@@ -11,25 +11,25 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The other end says something each second, or is gone.
+/// The maximum silence of the remote end, which reports each second.
 const SILENCE: Duration = Duration::from_secs(20);
 /// How often requests of the user are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// What a run may print on standard output.
+/// The maximum of a run's standard output.
 const ANSWER_MAX: usize = 16 << 20;
 
-/// What goes over there first.
+/// The data sent to the remote system first.
 pub struct Sent<'a> {
     pub request: Vec<u8>,
     pub file: &'a [u8],
 }
 
-/// What must outlast a connection.
+/// The state that outlives a connection.
 pub struct Session<'a> {
     directory: &'a RemoteDirectory,
     sent: Option<&'a Sent<'a>>,
     output: &'a Path,
-    /// How much of the run's messages has come.
+    /// The number of received bytes of the run's messages.
     offset: u64,
 }
 
@@ -42,14 +42,14 @@ impl<'a> Session<'a> {
         Session { directory, sent, output, offset: 0 }
     }
 
-    /// Serves until the run is over and everything here, or the connection lost.
+    /// Serves until the run is over and everything received, or the connection is lost.
     pub fn serve(
         &mut self,
         connection: &Connection,
         watch: &mut dyn Watch,
     ) -> Result<RemoteResult, SshError> {
         let (ended, bundle, answer) = self.until_settled(connection, watch)?;
-        // The bundle is in its place: only the acknowledgement is left.
+        // The bundle is in its place: only the acknowledgement is missing.
         let left = self.remove(connection).err().map(|why| {
             format!(
                 "the run {} is still on {} ({why}); it removes itself later; to remove it now: \
@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Everything is here: nothing stays there.
+    /// Everything was received: removes all files there.
     fn remove(&self, connection: &Connection) -> Result<(), SshError> {
         let mut line = Line::open(connection, self.directory, u64::MAX >> 1)?;
         line.send(Kind::Fetched, &[]);
@@ -142,7 +142,7 @@ fn parse_ended(payload: &[u8]) -> Ended {
     }
 }
 
-/// The process over there at the end of this connection.
+/// The remote process at the end of this connection.
 struct Line<'a> {
     connection: &'a Connection,
     child: Child,
@@ -187,12 +187,12 @@ impl<'a> Line<'a> {
         Ok(Line { connection, child, stdin, frames, heard: Instant::now() })
     }
 
-    /// An end that does not listen any more is noticed by what it says.
+    /// Sends a frame; a remote end that stopped reading is detected by its output.
     fn send(&mut self, kind: Kind, payload: &[u8]) {
         let _ = self.stdin.as_mut().map(|stdin| wire::write(stdin, kind, payload));
     }
 
-    /// The next frame, if one has come.
+    /// The next frame, if one has arrived.
     fn next(&mut self) -> Result<Option<Frame>, SshError> {
         match self.frames.recv_timeout(POLL_INTERVAL) {
             Ok(Ok(frame)) => {
@@ -206,7 +206,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Why nothing comes any more: 255 is ssh's own exit code, all others are of the other end.
+    /// Why the connection closed: 255 is ssh's own exit code, all others are of the remote end.
     fn closed(&mut self, why: Option<io::Error>) -> SshError {
         drop(self.stdin.take());
         let until = Instant::now() + Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! The scripts, run by every POSIX shell that this machine has, with a program in place of punctual
-//! that writes down what it was started for.
+//! The scripts, run by every POSIX shell of this machine, with a program in place of punctual that
+//! records its calls.
 
 use super::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
-/// The user who has nothing.
+/// The user without any rights.
 const NOBODY: u32 = 65_534;
 
 fn directory(place: &TempDir, name: &str) -> RemoteDirectory {
@@ -18,7 +18,7 @@ fn directory(place: &TempDir, name: &str) -> RemoteDirectory {
     RemoteDirectory::named(&format!("{} abc123", path.display())).unwrap()
 }
 
-/// Puts the other system's program into a directory, which it is the word `file` of.
+/// Puts the other system's program into a directory; `file` is its log.
 fn plant(directory: &Path, file: &Path, nonce: &str) {
     fs::create_dir(directory).unwrap();
     let program = format!("#!/bin/sh\necho \"$@\" >>{}\n", file.display());
@@ -40,7 +40,7 @@ fn shells() -> Vec<Vec<&'static str>> {
     all.iter().filter(runs).map(|shell| shell.to_vec()).collect()
 }
 
-/// What stands between the single quotes, run by one of the shells.
+/// The text between the single quotes, run by one of the shells.
 fn run(shell: &[&str], script: &str) -> (Option<i32>, String, String) {
     let inner = script.strip_prefix("sh -c '").and_then(|script| script.strip_suffix('\''));
     let inner = inner.unwrap_or_else(|| panic!("{script}"));
@@ -121,12 +121,12 @@ fn what_was_made_is_found_and_removed() {
             "--version\n__remote begin {path}\n__remote status {path}\n__remote attach {path} 7\n"
         );
         assert_eq!(said, asked, "{shell:?}");
-        // The program there cannot do it any more.
+        // Removing works without the program there.
         fs::remove_file(Path::new(path).join("punctual")).unwrap();
         assert_eq!(run(&shell, &removing(&directory)).0, Some(0));
         assert!(!Path::new(path).exists());
         assert_eq!(run(&shell, &directory.command("attach", 7)).0, Some(127));
-        // What arrives with another digest is neither started nor left.
+        // A program received with another digest is neither started nor left.
         assert_eq!(make(&"0".repeat(64)).status.code(), Some(64));
         assert_eq!(fs::read_dir(&base).unwrap().count(), 0, "{shell:?}");
         assert_eq!(fs::read_to_string(&started).unwrap(), said);
@@ -170,7 +170,7 @@ fn what_is_not_the_directory_that_was_made_is_not_entered() {
     }
 }
 
-/// Another user exchanges directory and link all the time: between looking and starting, too.
+/// Another user exchanges directory and link continuously: between check and start, too.
 #[test]
 fn a_directory_that_is_exchanged_meanwhile_starts_nothing_of_others() {
     let place = tempfile::tempdir().unwrap();
@@ -215,12 +215,12 @@ fn a_base_that_others_can_change_is_not_used() {
             code
         };
         let above = || base.parent().unwrap().to_owned();
-        // Made in it, and the program has another digest.
+        // Created in it, and the program has another digest.
         assert_eq!(made(), Some(64), "{shell:?}");
         for mode in [0o775, 0o757, 0o1777] {
             assert_eq!(change(base.clone(), mode), Some(60), "{shell:?} {mode:o}");
         }
-        // Like /tmp: what is in there is exchanged by its owner and root alone.
+        // Like /tmp: only the owner and root can exchange files in it.
         assert_eq!(change(above(), 0o1777), Some(if is_root { 64 } else { 60 }), "{shell:?}");
         assert_eq!(change(above(), 0o777), Some(60), "{shell:?}");
         if is_root {

@@ -1,12 +1,12 @@
-//! Where the kernel does not report when the thread is released: a grid through the earliest of
-//! some wake-ups, begun anew whenever the kernel may have begun its periods at another phase, which
-//! it does for a thread that is a period late.
+//! Estimates releases that the kernel does not report: a grid through the earliest of some
+//! wake-ups, restarted whenever the kernel may have begun its periods at another phase, which it
+//! does for a thread that is a period late.
 
 use punctual_core::{Finding, Nanos, Severity};
 
-/// Wake-ups from which a grid is taken.
+/// Wake-ups that determine a grid.
 const LEARNING: u32 = 32;
-/// How often that begins again for a wake-up that may have been the first of another phase.
+/// The maximum number of restarts for wake-ups that may have been the first of another phase.
 const RESTARTS_MAX: u32 = 8;
 
 pub struct Estimate {
@@ -16,14 +16,14 @@ pub struct Estimate {
     pub quality: Quality,
 }
 
-/// The wake-ups of a grid that is being laid.
+/// The wake-ups of a grid under construction.
 #[derive(Clone, Copy, Default)]
 struct Learning {
     taken: u32,
     restarts: u32,
     origin: i64,
     last: i64,
-    /// The two smallest distances from multiples of the period behind the origin.
+    /// The two smallest distances from multiples of the period after the origin.
     earliest: i64,
     second: i64,
 }
@@ -32,10 +32,10 @@ struct Learning {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quality {
     grids: u64,
-    /// Wake-ups from which they were taken: there are no samples of these.
+    /// Wake-ups that determined the grids: they are not samples.
     unmeasured: u64,
-    /// By how much the second-earliest of a grid's wake-ups, or an earlier one after them, was
-    /// from it, at most.
+    /// The maximum distance between a grid and its second-earliest wake-up, or a later wake-up
+    /// that came before the grid.
     apart: i64,
 }
 
@@ -44,17 +44,17 @@ impl Estimate {
         Estimate { period, due: None, learning: Learning::default(), quality: Quality::default() }
     }
 
-    /// The next release, once a grid is laid.
+    /// The next release, once the grid is known.
     #[inline(always)]
     pub fn due(&self) -> Option<i64> {
         self.due
     }
 
-    /// Takes in a wake-up that is no sample.
+    /// Takes in a wake-up that is not a sample.
     pub fn learn(&mut self, now: i64) {
         self.quality.unmeasured += 1;
         if let Some(due) = self.due {
-            // Before the start: the grid lies, and time goes on.
+            // Before the start: the grid is known, and advances with time.
             self.due = Some(due + self.period * (1 + (now - due).max(0) / self.period));
             return;
         }
@@ -72,7 +72,7 @@ impl Estimate {
             };
             return;
         }
-        // Into (-period/2, period/2]: a wake-up a little before the grid must not count as nearly a
+        // Into (-period/2, period/2]: a wake-up slightly before the grid must not count as almost a
         // period late.
         let offset = (now - origin + self.period / 2).rem_euclid(self.period) - self.period / 2;
         let (earliest, second) = (earliest.min(offset), second.min(offset.max(earliest)));
@@ -86,7 +86,7 @@ impl Estimate {
         }
     }
 
-    /// Goes on from a sample.
+    /// Advances after a sample.
     #[inline(always)]
     pub fn advance(&mut self, due: i64, woke: i64) {
         let late = woke - due;
@@ -102,7 +102,7 @@ impl Estimate {
 }
 
 impl Quality {
-    /// The finding that releases are estimated, and how well.
+    /// The finding that releases are estimated, with the quality.
     pub fn finding(&self, measure: &str) -> Finding {
         let Quality { grids, unmeasured, apart } = *self;
         let message = format!(

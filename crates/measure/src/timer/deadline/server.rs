@@ -1,6 +1,5 @@
-//! Sources of the release time in the kernel. All are read before the thread waits, or read what
-//! was written then: what happens between the release and the first instruction after it changes
-//! nothing.
+//! Sources of the release time in the kernel. All are read before the thread waits, or return data
+//! written by then: events between the release and the first instruction after it change nothing.
 
 use super::{Server, WaitResult};
 use punctual_record::release::Releases;
@@ -19,7 +18,7 @@ fn monotonic() -> i64 {
 
 /// The absolute deadline of the running period, which the kernel converts to CLOCK_MONOTONIC.
 pub struct Attributes {
-    /// From an absolute deadline to the release after it (kernel/sched/deadline.c:
+    /// The distance from an absolute deadline to the next release (kernel/sched/deadline.c:
     /// dl_next_period).
     gap: i64,
 }
@@ -47,7 +46,7 @@ impl Server for Attributes {
     }
 }
 
-/// The expiry of the thread's own timer, stamped where the kernel starts it. It starts none for a
+/// The expiry of the thread's own timer, recorded where the kernel starts it. It starts none for a
 /// release that has passed (kernel/sched/deadline.c: start_dl_timer).
 pub struct Stamps<'r>(&'r Releases);
 
@@ -63,7 +62,7 @@ impl Server for Stamps<'_> {
     fn end_period(&mut self) -> WaitResult {
         let before = self.0.count();
         sched_yield();
-        // Where more than one came, the thread was throttled after the first; that is part of its
+        // If there are several, the thread was throttled after the first; that is part of its
         // latency.
         if self.0.count() == before {
             WaitResult::NotAtAll
@@ -76,7 +75,7 @@ impl Server for Stamps<'_> {
     }
 }
 
-/// None.
+/// No source.
 pub struct Blind;
 
 impl Server for Blind {

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 const PERIOD: i64 = 1_000_000;
 const WAKE: i64 = 3_000;
 
-/// A constant bandwidth server on a clock of its own (kernel/sched/deadline.c), and what delays
-/// each wake-up.
+/// A constant bandwidth server with its own clock (kernel/sched/deadline.c), and the delay of each
+/// wake-up.
 struct Simulated<'s, const KNOWS: bool> {
     now: &'s Cell<i64>,
     deadline: i64,
@@ -39,8 +39,7 @@ impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
     }
 }
 
-/// Samples of such a server, as (due, latency, missed). The clock that the loop reads is the
-/// simulated one.
+/// Samples of such a server, as (due, latency, missed). The loop reads the simulated clock.
 fn simulate<const KNOWS: bool>(
     delays: &[i64],
     samples: u64,
@@ -77,7 +76,7 @@ fn plan(first_due: i64, samples: u64) -> Plan {
     }
 }
 
-/// Every 50th wake-up is delayed by 2.6 periods, so that each time the phase is another one.
+/// Every 50th wake-up is delayed by 2.6 periods, which changes the phase each time.
 fn overruns() -> Vec<i64> {
     (0..400).map(|at| if at % 50 == 49 { PERIOD * 26 / 10 } else { WAKE + at % 7 * 100 }).collect()
 }
@@ -104,8 +103,7 @@ fn an_estimated_release_begins_anew_after_a_miss_and_reports_its_quality() {
     assert!(estimate != estimate::Quality::default() && waits > 100);
 }
 
-/// What this test takes away: a thread that sleeps, and so is given a new period at another phase,
-/// in the middle of it.
+/// The thread sleeps in the middle of the test, and so gets a new period at another phase.
 #[test]
 #[ignore = "measures this machine; ./x test --all"]
 fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
@@ -132,8 +130,8 @@ fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
             consumer.drain(|drained| all.push(drained));
             let least = all.iter().map(|drained| drained.sample.latency().ns()).min().unwrap();
             assert_eq!(all.len(), 100);
-            // A grid of another phase would have them all early, or all late by the same part of a
-            // period.
+            // With a grid of another phase all samples would be early, or late by the same part of
+            // a period.
             assert!((0..PERIOD / 4).contains(&least), "phase {phase}: the least is {least} ns");
         }
     };

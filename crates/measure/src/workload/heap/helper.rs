@@ -1,6 +1,6 @@
-//! The process that allocates: a small program linked with the machine's own C library, so that its
-//! malloc is the one that programs here meet; or, where the machine has no loader for such
-//! programs, punctual itself under another name.
+//! The allocating process: a small program linked with the machine's own C library, so that its
+//! malloc is the one that local programs use; or, if the machine has no loader for such programs,
+//! punctual itself under another name.
 
 use super::shared_memory::{END, SMALL_PAGES, SharedMemory};
 use crate::stop::Stop;
@@ -14,18 +14,18 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The program, compressed; empty where none could be linked for this target.
+/// The program, compressed; empty if none could be linked for this target.
 static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.z"));
-/// How long it may take until it is there.
+/// The time limit for its start.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The word that stands for no library but punctual itself.
+/// The word for punctual itself in place of a library.
 pub const BUILT_IN: &str = "built-in";
 
 /// The first argument that makes punctual that program.
 pub const ARGUMENT: &str = "__allocate";
 
 unsafe extern "C" {
-    /// Of heap.c: serves until END is set.
+    /// Defined in heap.c: serves until END is set.
     fn punctual_heap_program(count: libc::c_long, words: *mut *mut libc::c_char) -> !;
 }
 
@@ -39,14 +39,14 @@ pub fn serve() -> ! {
     unsafe { punctual_heap_program(pointers.len() as libc::c_long, pointers.as_mut_ptr()) }
 }
 
-/// Whose malloc is measured.
+/// The malloc to be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Allocator {
-    /// That of the machine's C library.
+    /// The malloc of the machine's C library.
     Machine,
-    /// That of a shared library.
+    /// The malloc of a shared library.
     Preloaded(PathBuf),
-    /// That of the C library that punctual is linked with.
+    /// The malloc of the C library that punctual is linked with.
     BuiltIn,
 }
 
@@ -71,7 +71,7 @@ impl Allocator {
         if magic != *b"\x7fELF" {
             return Err(format!("allocator {shown} is not a library (it is no ELF file): {help}"));
         }
-        // ld.so(8): LD_PRELOAD is a list, and nothing in it can be quoted.
+        // ld.so(8): LD_PRELOAD is a list without quoting.
         if real.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
             let why = "LD_PRELOAD takes no path with a colon or a space in it";
             return Err(format!("allocator {}: {why}: copy the file elsewhere", real.display()));
@@ -80,21 +80,21 @@ impl Allocator {
     }
 }
 
-/// A process that allocates, and waits for its turn.
+/// An allocating process that waits for its turn.
 pub struct Helper {
     pid: libc::pid_t,
     has_ended: bool,
     pub shared_memory: SharedMemory,
-    /// Whose malloc it is: `glibc 2.36 (dynamic)`.
+    /// The source of its malloc: `glibc 2.36 (dynamic)`.
     pub name: String,
-    /// The file in which its malloc is.
+    /// The file that contains its malloc.
     pub library: Option<String>,
     /// Why it is not the requested one.
     pub instead: Option<String>,
 }
 
 impl Helper {
-    /// Starts it, as a child of the calling thread, with that thread's CPUs.
+    /// Starts it as a child of the calling thread, with that thread's CPUs.
     pub fn start(
         allocator: &Allocator,
         blocks: usize,
@@ -127,9 +127,9 @@ impl Helper {
         Ok(helper)
     }
 
-    /// Not through fork(2): all memory of punctual would have to be copied when it is next written
-    /// to, locked or not, and every thread that measures would meet those page faults.
-    /// posix_spawn(3) of the C library stops the caller until the other program is there instead.
+    /// Not by fork(2): then all memory of punctual would be copied on the next write, locked or
+    /// not, and every measuring thread would see those page faults. posix_spawn(3) of the C library
+    /// stops the caller until the child has executed the other program.
     fn spawn(&self, program: &str, preload: Option<&Path>) -> io::Result<libc::pid_t> {
         let nul = |_| io::Error::from(io::ErrorKind::InvalidInput);
         let (shared, [descriptor, length, blocks]) = self.shared_memory.described();
@@ -153,9 +153,8 @@ impl Helper {
         };
         let (words, variables, mut pid) = (pointers(&words), pointers(&variables), 0);
         // SAFETY: all strings end with a NUL and both lists with a null pointer, and they live
-        // until the call returns; the actions are made ready before they are used and given
-        // back afterwards. A descriptor that is duplicated to its own number stays open
-        // (posix_spawn(3p)).
+        // until the call returns; the actions are initialised before use and destroyed afterwards.
+        // A descriptor that is duplicated to its own number stays open (posix_spawn(3p)).
         let error = unsafe {
             let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
             libc::posix_spawn_file_actions_init(&mut actions);
@@ -178,8 +177,8 @@ impl Helper {
     /// The program that is linked with the machine's C library.
     fn spawn_image(&self, preload: Option<&Path>) -> Result<libc::pid_t, String> {
         let image = image()?;
-        // What is open for this process under that name is open for the child too, until it has
-        // become the program.
+        // A descriptor open in this process under that name is also open in the child until it
+        // executes the program.
         self.spawn(&format!("/proc/self/fd/{}", image.as_raw_fd()), preload).map_err(
             |why| match why.kind() {
                 io::ErrorKind::NotFound => {
@@ -216,7 +215,7 @@ impl Helper {
         }
     }
 
-    /// Finds whose malloc it has, and whether that is the requested one.
+    /// Finds the source of its malloc, and whether it is the requested one.
     fn identify_allocator(&mut self, allocator: &Allocator) -> Result<(), String> {
         let ([malloc, free], version) = self.shared_memory.allocator_addresses();
         if self.instead.is_some() || *allocator == Allocator::BuiltIn {
@@ -246,7 +245,7 @@ impl Helper {
         Ok(())
     }
 
-    /// Runs it on the CPUs and with the scheduling of the calling thread.
+    /// Gives it the CPUs and the scheduling of the calling thread.
     pub fn scheduled_like_us(&self) -> Result<(), String> {
         let failed = |why: io::Error| {
             format!("the program that allocates cannot be scheduled like its thread: {why}")
@@ -261,7 +260,7 @@ impl Helper {
         self.pid
     }
 
-    /// Lets it do a batch, as the board says, and waits until it has.
+    /// Lets it do a batch from the shared memory, and waits for its end.
     pub fn batch(&mut self, stop: &Stop) -> io::Result<()> {
         self.shared_memory.hand_over();
         while !self.shared_memory.has_turn() {
@@ -286,7 +285,7 @@ impl Helper {
     }
 
     fn is_gone(&mut self) -> bool {
-        // SAFETY: a child of ours that has not been collected; a null status is allowed.
+        // SAFETY: a child of ours that has not been reaped; a null status is allowed.
         let ended = || unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
         self.has_ended = self.has_ended || ended();
         self.has_ended
@@ -302,7 +301,7 @@ impl Drop for Helper {
             self.shared_memory.head().flags = END;
             self.shared_memory.hand_over();
         } else {
-            // SAFETY: a child of ours that has not been collected: its number is nobody else's.
+            // SAFETY: a child of ours that has not been reaped: its number cannot be reused.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
         // SAFETY: as above; a null status is allowed.
@@ -310,7 +309,7 @@ impl Drop for Helper {
     }
 }
 
-/// The program, in a file that exists in memory alone.
+/// The program, in a file that exists only in memory.
 fn image() -> Result<File, String> {
     let mut bytes = Vec::new();
     let unpacked = flate2::read::ZlibDecoder::new(PROGRAM).read_to_end(&mut bytes);
@@ -320,13 +319,13 @@ fn image() -> Result<File, String> {
                 .to_owned(),
         );
     }
-    // Linux 6.3 has vm.memfd_noexec, and a flag against it that older ones refuse.
+    // Linux 6.3 has vm.memfd_noexec, and a flag against it that older kernels refuse.
     const EXEC: libc::c_uint = 0x10;
     let failed = |why| format!("memory for the program that allocates: {why}");
     let made = |flags| memfd(c"punctual-heap", flags);
     let mut file = made(EXEC).or_else(|_| made(0)).map_err(failed)?;
     file.write_all(&bytes).map_err(failed)?;
-    // What is open for writing cannot be executed.
+    // A file open for writing cannot be executed.
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
         .map_err(|why| format!("the program that allocates: {why}"))
 }
@@ -345,14 +344,14 @@ fn own_library() -> String {
     }
 }
 
-/// The file that is mapped at an address (proc_pid_maps(5)).
+/// The file mapped at an address (proc_pid_maps(5)).
 fn mapped_at(maps: &str, at: u64) -> Option<&str> {
     maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
         let (first, after) = range.split_once('-')?;
         let bound = |word| u64::from_str_radix(word, 16).ok();
         let inside = (bound(first)?..bound(after)?).contains(&at);
-        // Permissions, offset, device, inode, and as many spaces as it takes.
+        // Permissions, offset, device, inode, and padding spaces.
         let path = rest.splitn(5, ' ').nth(4)?.trim_start();
         (inside && path.starts_with('/')).then_some(path)
     })

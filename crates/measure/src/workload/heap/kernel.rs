@@ -1,5 +1,5 @@
-//! What the kernel does for each request, counted by its own events: on requests of their own,
-//! because counting makes every system call and every page fault slower.
+//! The kernel's work for each request, from its own events: counted over separate requests, because
+//! counting slows every system call and every page fault.
 
 use super::helper::{Allocator, Helper};
 use super::requests::Requests;
@@ -9,7 +9,7 @@ use punctual_core::{Cell, Column, Fact, Figure, Table, Tolerance, Validation};
 use punctual_record::perf::{Group, Whom};
 use std::ffi::CStr;
 
-/// The kernel's events, and what they count.
+/// The kernel's events, and their meaning.
 const EVENTS: [(&str, &str); 8] = [
     ("kmem", "mm_page_alloc"),
     ("exceptions", "page_fault_user"),
@@ -24,12 +24,12 @@ const PAGES: usize = 0;
 const FAULTS: usize = 1;
 const BRK: usize = 2;
 const MMAP: usize = 3;
-/// Of the page allocations those for user space, which the kernel may move (`___GFP_MOVABLE`, bit 3
-/// since 2.6.24, include/linux/gfp_types.h). Page tables, slabs, and what interrupts take on the
+/// Selects page allocations for user space, which are movable (`___GFP_MOVABLE`, bit 3 since
+/// 2.6.24, include/linux/gfp_types.h). Page tables, slabs, and allocations of interrupts during the
 /// process's time are not movable.
 const USER: usize = 7;
 const FILTERS: [(usize, &CStr); 1] = [(USER, c"gfp_flags & 8")];
-/// Pages that the program, its library and its stack touch for the first time in the first malloc.
+/// Pages of the program, its library and its stack touched for the first time in the first malloc.
 const OWN: u64 = 24;
 /// 128 KiB and a page, of 4 KiB each: mallopt(3), M_TOP_PAD.
 const TOP_PAD: u64 = 33;
@@ -43,16 +43,16 @@ const NAMES: [&str; 8] = [
     "madvise",
     "of page allocations, for user space",
 ];
-/// What is allocated while the kernel counts, at most.
+/// The maximum number of bytes allocated while the kernel counts.
 const MOST_BYTES: u64 = 64 << 20;
-/// This many requests, where the bytes allow them.
+/// The number of requests, if the bytes allow it.
 const REQUESTS: std::ops::RangeInclusive<u64> = 16..=1_024;
 
-/// What was counted over some requests.
+/// The counts over some requests.
 pub struct Counted {
     pub requests: u64,
     pub bytes: u64,
-    /// Pages in which blocks lie, each once.
+    /// Pages that contain blocks, each once.
     pub pages: u64,
     /// By event; `None`: it could not be counted.
     pub counts: [Option<u64>; EVENTS.len()],
@@ -62,23 +62,23 @@ pub struct Counted {
     pub uncounted: Option<String>,
 }
 
-/// How many requests are counted, and the room on the board that they need.
+/// The number of counted requests, for which the shared memory needs room.
 pub fn requests(plan: &Requests) -> usize {
     let fit = MOST_BYTES / plan.usual().max(1);
     fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1)
         as usize
 }
 
-/// Counts requests in a process whose heap is unused, all of them held until the last is there: so
-/// each needs memory of its own.
+/// Counts requests in a process with an unused heap; all blocks are held to the end, so each needs
+/// its own memory.
 pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let count = requests(plan);
     let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
     for _ in 0..3 {
         let mut helper = Helper::start(allocator, count, true)?;
         none = count_batch(&mut helper, plan, flags, count, count);
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
-        // off.
+        // Seen once in thousands of runs: a tracepoint that other processes disable and enable at
+        // the same time stays disabled.
         if none.as_ref().is_ok_and(|counted| counted.counts[PAGES] != Some(0)) {
             break;
         }
@@ -86,7 +86,7 @@ pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<
     none
 }
 
-/// Counts more requests in the process that was measured.
+/// Counts further requests in the measured process.
 pub fn used(helper: &mut Helper, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let (count, round) = (requests(plan), plan.round);
     let count = if round > 1 { round } else { count.min(helper.shared_memory.blocks().len()) };
@@ -104,7 +104,7 @@ fn count_batch(
     (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
     (head.due, head.period, head.burst, head.until, head.limit) =
         (0, 0, i64::MAX, i64::MAX, i64::MAX);
-    // Without a block: what is locked at once is locked before anything is counted.
+    // Without a block: memory that is locked immediately is locked before counting.
     helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
     plan.fill(&mut helper.shared_memory.blocks()[..count], round);
     helper.shared_memory.head().blocks = count as u64;
@@ -129,7 +129,7 @@ fn count_batch(
     Ok(Counted { requests: done, bytes, pages: pages(blocks, page), counts, faults, uncounted })
 }
 
-/// In how many pages blocks lie, each counted once.
+/// The number of pages that contain blocks, each counted once.
 pub fn pages(blocks: &[Block], page: u64) -> u64 {
     let range = |block: &Block| (block.at / page, (block.at + block.size.max(1) - 1) / page);
     let mut ranges: Vec<(u64, u64)> = blocks.iter().map(range).collect();
@@ -145,7 +145,7 @@ pub fn pages(blocks: &[Block], page: u64) -> u64 {
     sum
 }
 
-/// The figures of a heap that nobody has used.
+/// The figures of an unused heap.
 pub fn figures(counted: &Counted) -> Vec<Figure> {
     let names = [
         (PAGES, "pages-each", "page allocations"),
@@ -167,7 +167,7 @@ pub fn figures(counted: &Counted) -> Vec<Figure> {
     names.into_iter().filter_map(figure).collect()
 }
 
-/// A column for each heap: what each request took, on average.
+/// One column per heap: the mean per request.
 pub fn table(heaps: &[(&str, &Counted)]) -> Table {
     let mut columns = vec![Column::new("for each request", "")];
     columns.extend(heaps.iter().map(|(heap, _)| Column::new(heap, "count")));
@@ -193,8 +193,8 @@ pub fn table(heaps: &[(&str, &Counted)]) -> Table {
     Table { name: "requests".to_owned(), title: title.to_owned(), columns, rows }
 }
 
-/// The pages that the blocks should have taken, against those that the kernel gave: for a heap
-/// nobody has used.
+/// The pages that the blocks should have taken, compared with those that the kernel gave: for an
+/// unused heap.
 pub fn validations(
     counted: &Result<Counted, String>,
     flags: u32,
@@ -206,7 +206,7 @@ pub fn validations(
             let (group, name) = EVENTS[event];
             let mut source =
                 format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
-            // Locked memory is there when it is asked for, before anybody touches it.
+            // Locked memory is populated when it is allocated, before it is touched.
             let given = if event == PAGES { touched || locked } else { touched && !locked };
             let what = if event == PAGES {
                 "pages allocated for the blocks"
@@ -226,7 +226,7 @@ pub fn validations(
             if of_user.is_some() {
                 source += ", with gfp_flags & __GFP_MOVABLE (user space's pages)";
             }
-            // Those of locking are among them.
+            // They include those of locking.
             if event == FAULTS && count.is_none() && !locked {
                 count = Some(counted.faults);
                 source = "getrusage(2) of the process that allocates: ru_minflt and ru_majflt"
@@ -323,13 +323,13 @@ mod tests {
         const ALL: u64 = 16 * 257;
         assert_eq!(of(ALL + 20, Some(ALL + 1), ALL + 5, TOUCH), [Some(true), Some(true)]);
         assert_eq!(of(16 + 10, Some(17), 16 + 3, 0), [Some(true), Some(true)]);
-        // However many pages interrupts, slabs and page tables take meanwhile.
+        // With any number of pages taken by interrupts, slabs and page tables meanwhile.
         assert_eq!(of(3 * ALL, Some(ALL + 1), ALL + 5, TOUCH), [Some(true), Some(true)]);
         assert_eq!(of(ALL + 90, Some(ALL + 90), ALL, TOUCH), [Some(false), Some(true)]);
-        // Where they cannot be separated, more is no verdict; fewer is one.
+        // If they cannot be separated, more pages give no verdict; fewer do.
         assert_eq!(of(3 * ALL, None, ALL + 5, TOUCH), [None, Some(true)]);
         assert_eq!(of(ALL - 3, None, ALL + 5, TOUCH), [Some(false), Some(true)]);
-        // Touched and nothing allocated, or the other way round: one of the counts is wrong.
+        // Touched but nothing allocated, or the other way round: one of the counts is wrong.
         assert_eq!(of(26, Some(2), 19, TOUCH), [Some(false), Some(false)]);
         assert_eq!(of(ALL, Some(ALL), ALL, 0), [Some(false), Some(false)]);
         assert_eq!(of(ALL + 40, Some(ALL + 33), 12, LOCK), [Some(true), Some(true)]);

@@ -5,13 +5,13 @@ use super::kernel::pages;
 use super::shared_memory::Block;
 use punctual_core::{Cell, Column, Figure, Nanos, Table};
 
-/// Rounds that are kept, the first ones.
+/// Rounds that are kept: the first ones.
 const KEPT: usize = 65_536;
 
-/// Rows of the table of lists, the first ones.
+/// Rows of the table of lists: the first ones.
 const ROWS: usize = 1_024;
 
-/// What the kernel counted for one list: for batches of one list.
+/// The kernel's counts for one list: for batches of one list.
 #[derive(Clone, Copy)]
 pub struct Own {
     pub faults: u64,
@@ -24,9 +24,9 @@ pub struct Own {
 struct Round {
     nodes: u64,
     bytes: u64,
-    /// In which its nodes lie.
+    /// The pages that contain its nodes.
     pages: u64,
-    /// What the kernel counted for it, where that is its own.
+    /// The kernel's counts, if they are for this list only.
     own: Option<Own>,
     malloc: i64,
     touch: i64,
@@ -39,7 +39,7 @@ impl Round {
     }
 }
 
-/// All of them, in order.
+/// All lists, in order.
 pub struct Lists(Vec<Round>);
 
 impl Lists {
@@ -49,7 +49,7 @@ impl Lists {
         Lists(rounds)
     }
 
-    /// A list; `own` where all that the kernel counted is its own.
+    /// Adds a list; `own` if the kernel's counts are for this list only.
     pub fn take(&mut self, blocks: &[Block], page: u64, own: Option<Own>) {
         if self.0.len() == KEPT {
             return;
@@ -65,7 +65,7 @@ impl Lists {
         self.0.push(round);
     }
 
-    /// Bytes, pages and time of each list, the first ones.
+    /// Bytes, pages and time of the first lists.
     pub fn table(&self) -> Option<Table> {
         let row = |(number, round): (usize, &Round)| -> Vec<Cell> {
             let counts = [number as u64 + 1, round.nodes, round.bytes, round.pages].map(Cell::from);
@@ -94,7 +94,7 @@ impl Lists {
         })
     }
 
-    /// Of lists that were touched.
+    /// The figures of lists that were touched.
     pub fn figures(&self) -> Vec<Figure> {
         let rounds = &self.0;
         let count = rounds.len() as u64;
@@ -154,7 +154,7 @@ impl Lists {
     }
 }
 
-/// A rank correlation of so many lists, with the interval of Fisher's transformation (Fieller,
+/// A rank correlation of this many lists, with the interval of Fisher's transformation (Fieller,
 /// Hartley and Pearson, "Tests for rank correlation coefficients I", Biometrika 44, 1957).
 fn correlated(name: &str, title: &str, r: f64, lists: u64) -> Figure {
     let error = 1.96 * (1.06 / (lists.max(4) as f64 - 3.0)).sqrt();
@@ -168,8 +168,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Spearman's coefficient: of ranks, so that a list during which another task ran is one of many
-/// and not the whole figure. `None` where all lists have the same of either.
+/// Spearman's coefficient uses ranks, so that a list interrupted by another task is one of many and
+/// does not dominate the figure. `None` if all lists agree in either value.
 fn correlation(
     rounds: &[Round],
     one: impl Fn(&Round) -> i64,
@@ -185,7 +185,7 @@ fn correlation(
     (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
 }
 
-/// The place of each value among all, in order; equal ones share the mean of their places.
+/// The rank of each value; equal ones share the mean of their ranks.
 fn ranks(values: Vec<i64>) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by_key(|place| values[*place]);

@@ -1,16 +1,16 @@
-//! How large the blocks are, and in which order those of a round are touched.
+//! The sizes of blocks, and the order in which those of a round are touched.
 
 use super::shared_memory::Block;
 use punctual_plan::kinds::{HeapPlan, Sizes};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Sizes and orders, the same for a seed.
+/// Sizes and orders, determined by the seed.
 pub struct Requests {
     sizes: Sizes,
     least: u64,
     most: u64,
-    /// Blocks of a round, at most.
+    /// The maximum number of blocks in a round.
     pub round: usize,
     random: Xoshiro256PlusPlus,
 }
@@ -28,7 +28,7 @@ impl Requests {
         }
     }
 
-    /// The size of a block in the middle.
+    /// The middle size of a block.
     pub fn usual(&self) -> u64 {
         match self.sizes {
             Sizes::Fixed | Sizes::RandomList => self.least,
@@ -36,7 +36,7 @@ impl Requests {
         }
     }
 
-    /// How many nodes the next random list has; of all others `None`.
+    /// The number of nodes of the next random list; `None` for all other sizes.
     pub fn next_list(&mut self) -> Option<usize> {
         if self.sizes != Sizes::RandomList {
             return None;
@@ -45,7 +45,7 @@ impl Requests {
         Some((total / self.least.max(1)).max(1) as usize)
     }
 
-    /// Sets the size of each block and, for rounds of `round` blocks, which comes when.
+    /// Sets the size of each block and, for rounds of `round` blocks, their order.
     pub fn fill(&mut self, blocks: &mut [Block], round: usize) {
         for blocks in blocks.chunks_mut(round.max(1)) {
             for place in 0..blocks.len() {
@@ -55,7 +55,7 @@ impl Requests {
                         self.least + self.below(self.most.saturating_sub(self.least) + 1)
                     }
                 };
-                // Fisher and Yates, from the inside out.
+                // Fisher and Yates, inside-out.
                 let other = if self.sizes.is_list() {
                     self.below(place as u64 + 1) as usize
                 } else {
@@ -68,7 +68,7 @@ impl Requests {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        // The upper half of a product: a bias of bound/2^64, which is none here.
+        // The upper half of a product: a negligible bias of bound/2^64.
         ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 }
@@ -113,7 +113,7 @@ mod tests {
         let lists: Vec<usize> = (0..1_000).filter_map(|_| requests.next_list()).collect();
         assert_eq!(lists.len(), 1_000);
         assert!(lists.iter().all(|nodes| (1..=most).contains(nodes)));
-        // Uniform: a tenth of them in the first tenth, more or less.
+        // Uniform: about a tenth of them in the first tenth.
         let short = lists.iter().filter(|nodes| **nodes < most / 10).count();
         assert!((60..140).contains(&short), "{short}");
         let mut blocks = [NONE; 30];

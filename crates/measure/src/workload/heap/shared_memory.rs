@@ -1,5 +1,5 @@
-//! The memory that punctual shares with the process that allocates: requests and results. `heap.c`
-//! has the same two structures.
+//! The memory shared with the allocating process: requests and results. `heap.c` has the same two
+//! structures.
 
 use punctual_sys::descriptor::memfd;
 use punctual_sys::futex::{self, Scope};
@@ -11,30 +11,30 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const TOUCH: u32 = 1;
-/// Each round is in a process of its own.
+/// Each round is in a new process.
 pub const FRESH: u32 = 2;
 /// mlockall(2).
 pub const LOCK: u32 = 4;
-/// No transparent huge pages: a page is a page.
+/// No transparent huge pages, so that pages have one size.
 pub const SMALL_PAGES: u32 = 8;
 pub const END: u32 = 16;
-/// It runs on one CPU, and need not ask which.
+/// It runs on one CPU, and need not query it.
 pub const ONE_CPU: u32 = 32;
 
-/// `struct head`. Written by the side whose turn it is; `turn` and `stop` by both.
+/// `struct head`. Written by the side that has the turn; `turn` and `stop` by both.
 #[repr(C)]
 pub struct Head {
     turn: AtomicU32,
     stop: AtomicU32,
     pub flags: u32,
-    /// errno of what ended the batch early.
+    /// The errno that ended the batch early.
     pub error: u32,
     layout: u64,
     pub page: u64,
     pub blocks: u64,
     /// Blocks that are allocated, then touched, then freed.
     pub round: u64,
-    /// When the next round begins, with a period.
+    /// The beginning of the next round, with a period.
     pub due: i64,
     pub period: i64,
     pub burst: i64,
@@ -46,8 +46,7 @@ pub struct Head {
     /// Time in rounds, in ns, without sleep.
     pub spent: i64,
     pub faults: u64,
-    /// CPU time in rounds of more than one block, in ns: what others had of the CPU meanwhile is
-    /// not in it.
+    /// CPU time in rounds of more than one block, in ns: excludes other tasks on the CPU.
     pub cpu_time: i64,
     malloc_at: u64,
     free_at: u64,
@@ -58,7 +57,7 @@ pub struct Head {
 #[derive(Clone, Copy)]
 pub struct Block {
     pub size: u64,
-    /// Which block of the round is touched at this place.
+    /// The block of the round that is touched at this position.
     pub visit: u64,
     pub at: u64,
     pub malloc: [i64; 2],
@@ -67,8 +66,8 @@ pub struct Block {
     pub cpu: u64,
 }
 
-/// The mapping, this side's. Apart from the atomic words it is reached through `&mut self` alone,
-/// and by the other side only while it has the turn, during which this side waits.
+/// The mapping of this side. Apart from the atomic words it is accessed only through `&mut self`,
+/// and by the other side only while it has the turn and this side waits.
 pub struct SharedMemory {
     file: File,
     memory: Mapping,
@@ -78,7 +77,7 @@ pub struct SharedMemory {
 const HEAD: usize = size_of::<Head>().next_multiple_of(64);
 
 impl SharedMemory {
-    /// For batches of at most so many blocks, all of it touched.
+    /// Allocates memory for batches of at most this many blocks, all of it touched.
     pub fn new(blocks: usize) -> io::Result<SharedMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let length = blocks
@@ -93,7 +92,7 @@ impl SharedMemory {
         head.page = page_size() as u64;
         head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
         (head.until, head.limit) = (i64::MAX, i64::MAX);
-        // The other side's from the beginning: it says when it is there.
+        // Initially the other side has the turn: it reports when it is ready.
         head.turn.store(1, Ordering::Release);
         Ok(shared_memory)
     }
@@ -119,15 +118,15 @@ impl SharedMemory {
 
     /// The header of a batch. This side has the turn.
     pub fn head(&mut self) -> &mut Head {
-        // SAFETY: the mapping begins with a `Head`, any bytes are one, and the other side leaves it
-        // alone while this one has the turn.
+        // SAFETY: the mapping begins with a `Head`, any bytes are valid, and the other side does
+        // not access it while this one has the turn.
         unsafe { &mut *self.pointers().0 }
     }
 
     /// All blocks. This side has the turn.
     pub fn blocks(&mut self) -> &mut [Block] {
-        // SAFETY: there are `blocks` of them, any bytes are one, and the other side leaves them
-        // alone while this one has the turn.
+        // SAFETY: there are `blocks` of them, any bytes are valid, and the other side does not
+        // access them while this one has the turn.
         unsafe { std::slice::from_raw_parts_mut(self.pointers().1, self.blocks) }
     }
 
@@ -161,7 +160,7 @@ impl SharedMemory {
         self.words().0.load(Ordering::Acquire) == 0
     }
 
-    /// Waits for the turn, a while, or until a signal comes.
+    /// Waits for the turn, for a limited time or until a signal comes.
     pub fn wait_a_while(&self) {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
         let _ = futex::wait(self.words().0, 1, Scope::Shared, Some(&time));

@@ -1,8 +1,8 @@
-//! `gpio`: two lines of a chip that are wired together, the one driven, the other watched for its
+//! `gpio`: two lines of a chip that are wired together, one driven, the other watched for its
 //! rising edge (include/uapi/linux/gpio.h, version 2).
 //!
-//! The kernel stamps an edge in the handler of its interrupt. The lines are given back when their
-//! descriptors are closed, however this ends.
+//! The kernel records an edge in the handler of its interrupt. The lines are released when their
+//! descriptors are closed, in any case.
 
 use super::raiser::Line;
 use super::uio::interrupted;
@@ -80,16 +80,16 @@ const _: () = assert!(size_of::<LineEvent>() == 48 && size_of::<LineValues>() ==
 pub struct Gpio {
     output: OwnedFd,
     input: OwnedFd,
-    /// What the input's interrupt is called in /proc/interrupts.
+    /// The name of the input's interrupt in /proc/interrupts.
     pub consumer: String,
-    /// Name and label of the chip, for people.
+    /// Name and label of the chip, for display.
     pub chip: String,
     handled: AtomicI64,
     edges: AtomicU64,
 }
 
 impl Gpio {
-    /// Takes both lines. The error names what is missing.
+    /// Requests both lines. The error names what is missing.
     pub fn open(device: &Path, out_line: u32, in_line: u32) -> Result<Gpio, String> {
         let at = device.display();
         let mut options = OpenOptions::new();
@@ -97,7 +97,7 @@ impl Gpio {
         let missing = "is there a GPIO controller? `ls /dev/gpiochip*` lists them";
         let chip = options.open(device).map_err(|why| format!("{at}: {why} ({missing})"))?;
         let mut info = ChipInfo { name: [0; 32], label: [0; 32], lines: 0 };
-        // SAFETY: the structure is of the size that the request says; the kernel fills it.
+        // SAFETY: the structure has the size encoded in the request; the kernel fills it.
         if unsafe { libc::ioctl(chip.as_raw_fd(), GET_CHIPINFO as _, &raw mut info) } < 0 {
             return Err(format!("{at} is not a GPIO chip ({missing})"));
         }
@@ -139,7 +139,7 @@ impl Gpio {
     #[inline(always)]
     fn set(&self, high: bool) -> io::Result<()> {
         let mut values = LineValues { bits: high.into(), mask: 1 };
-        // SAFETY: the structure is of the size that the request says.
+        // SAFETY: the structure has the size encoded in the request.
         check(unsafe { libc::ioctl(self.output.as_raw_fd(), SET_VALUES as _, &raw mut values) })
             .map(drop)
     }
@@ -165,7 +165,7 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
     };
     request.offsets[0] = line;
     request.consumer.iter_mut().zip(consumer.bytes().take(31)).for_each(|(to, from)| *to = from);
-    // SAFETY: the structure is of the size that the request says; the kernel reads it and fills in
+    // SAFETY: the structure has the size encoded in the request; the kernel reads it and fills in
     // `fd`.
     check(unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) })?;
     // SAFETY: the kernel just gave this descriptor to us alone.
@@ -190,7 +190,7 @@ impl Line for Gpio {
         }
         interrupted(io::Error::last_os_error())
     }
-    /// An edge that follows too closely is not seen, where the wire is no wire alone.
+    /// An edge that follows too closely is not seen if there is more than a wire between the lines.
     fn is_slow(&self) -> bool {
         true
     }

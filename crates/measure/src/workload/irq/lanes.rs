@@ -1,4 +1,4 @@
-//! Where samples of an interrupt go: a series for each hop, as far as its instants are known.
+//! The destination of an interrupt's samples: a series for each hop whose instants are known.
 
 use crate::ring::{Producer, ring};
 use crate::sink::{self, SampleSource, Sink};
@@ -9,37 +9,37 @@ use punctual_sys::attributes::current_cpu;
 use punctual_sys::memory;
 use std::io;
 
-/// An interrupt that has come, in instants of CLOCK_MONOTONIC.
+/// An arrived interrupt, in instants of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passed {
-    /// When it was raised, or should come; not known of a device that raises its own.
+    /// The time of raising or of the expected arrival; unknown for a device that raises its own.
     pub raised: Option<i64>,
     /// The entry of its handler.
     pub handler: Option<i64>,
-    /// The expiry of the timer, where there is one.
+    /// The expiry of the timer, if there is one.
     pub expiry: Option<i64>,
     /// The first instruction of the thread that waited.
     pub woke: i64,
     pub handled_on: Option<u32>,
 }
 
-/// What became of interrupts.
+/// The outcomes of interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InterruptCounts {
     pub taken: u64,
-    /// With a stamp of the handler that is theirs.
+    /// With a matching timestamp of the handler.
     pub stamped: u64,
-    /// Timers that an interrupt served which had begun before the expiry.
+    /// Timers served by an interrupt that had begun before the expiry.
     pub early: u64,
-    /// That came together with others of the same kind: whose stamp it is, is not known.
+    /// Arrived together with others of the same kind: the timestamp is ambiguous.
     pub mixed: u64,
-    /// Without any stamp, though stamps are taken.
+    /// Without any timestamp, although timestamps are taken.
     pub unstamped: u64,
     /// Timers whose instant had passed when the thread went to sleep.
     pub passed: u64,
     /// Waits in vain: the other CPU was not ready, or needed no interrupt.
     pub vain: u64,
-    /// Periods in which none was raised, because the one before had not been answered.
+    /// Periods without an interrupt, because the previous one had not been answered.
     pub skipped: u64,
 }
 
@@ -52,7 +52,7 @@ pub enum Hops {
     Thread,
 }
 
-/// The series, and how many samples are left to take.
+/// The series, and the number of remaining samples.
 pub struct Lanes {
     hops: Hops,
     producers: Vec<Producer>,
@@ -62,14 +62,14 @@ pub struct Lanes {
     left: u64,
     cpu: Option<u32>,
     pub book: InterruptCounts,
-    /// How many of the skipped periods samples have been charged with.
+    /// The number of skipped periods already charged to samples.
     missed: u64,
     /// A bit for each CPU.
     handled_on: [u64; punctual_core::cpuset::MAX_CPUS / 64],
 }
 
 impl Lanes {
-    /// Those of a measure; `cpu` is the waiting thread's, where it is bound to one.
+    /// The series of a measure; `cpu` is the waiting thread's, if it is bound to one.
     pub fn of(
         config: &MeasureConfig,
         hops: Hops,
@@ -96,7 +96,7 @@ impl Lanes {
         )
     }
 
-    /// The same without series, for `count` interrupts that are not measured.
+    /// The same without series, for `count` unmeasured interrupts.
     pub fn scratch(&self, samples: u64) -> Lanes {
         let producers = self.producers.iter().map(|_| ring(2).0).collect();
         Lanes {
@@ -110,7 +110,7 @@ impl Lanes {
         }
     }
 
-    /// How many are left to take.
+    /// The number of remaining samples.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -164,7 +164,7 @@ impl Lanes {
     }
 }
 
-/// The instants of what is raised periodically.
+/// The instants of periodic interrupts.
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
     next: i64,
@@ -172,18 +172,18 @@ pub struct Periods {
     rested: i64,
 }
 
-/// A thread that never sleeps is throttled: it rests after this long without sleep.
+/// A thread that never sleeps is throttled: it rests after this time without sleep.
 const BURST: i64 = crate::workload::measurement_loop::Pacing::BURST.ns();
 const REST: i64 = 1_000_000;
 
 impl Periods {
-    /// The first at `start`.
+    /// Instants that begin at `start`.
     pub fn new(start: i64, period: Nanos) -> Periods {
         Periods { next: start, period: period.ns().max(1), rested: start }
     }
 
-    /// The next one, and from when on it may be: later than due where a rest is. The instants that
-    /// have passed are left out and counted.
+    /// The next instant, and the earliest time for it: later than due if there is a rest. Passed
+    /// instants are skipped and counted.
     pub fn next(&mut self, now: i64) -> (i64, u64) {
         if now < self.next {
             self.rested = self.next;

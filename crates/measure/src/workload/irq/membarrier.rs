@@ -1,6 +1,6 @@
-//! `membarrier`: one CPU interrupts another one, at the request of a program (membarrier(2),
+//! `membarrier`: one CPU interrupts another one, on request of a program (membarrier(2),
 //! MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ for one CPU, since 5.10). The call returns when the
-//! handler has run there, so its caller is the thread that waits.
+//! handler has run there, so its caller is the waiting thread.
 //!
 //! The kernel interrupts only CPUs that run this process: so a thread of ours runs on the other
 //! CPU, from shortly before each call until after it.
@@ -25,9 +25,9 @@ const EXPEDITED_RSEQ: libc::c_int = 1 << 7;
 const REGISTER: libc::c_int = 1 << 8;
 const FLAG_CPU: libc::c_int = 1;
 const STACK: usize = 128 * 1024;
-/// How long the other thread may take to be on its CPU.
+/// The time for the other thread to get onto its CPU.
 const TIMEOUT: Nanos = Nanos::MILLI;
-/// Times in a row that the CPU to be interrupted may not be ready.
+/// The maximum number of consecutive calls for which the CPU to be interrupted is not ready.
 const VAIN_MAX: u64 = 1_000;
 
 const SLEEPS: u32 = 0;
@@ -36,11 +36,11 @@ const RUNS: u32 = 2;
 const ENDS: u32 = 3;
 
 fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
-    // SAFETY: takes numbers alone.
+    // SAFETY: takes only numbers.
     check(unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) }).map(drop)
 }
 
-/// The CPU that is interrupted, with the thread that runs there.
+/// The interrupted CPU, with the thread that runs there.
 pub struct Target {
     cpu: u32,
     state: Arc<AtomicU32>,
@@ -48,7 +48,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Puts a thread there. The error names what is missing.
+    /// Starts a thread there. The error names what is missing.
     pub fn start(cpu: u32, scheduling: Scheduling) -> Result<Target, String> {
         membarrier(REGISTER, 0, 0).map_err(|why| {
             format!(
@@ -63,7 +63,7 @@ impl Target {
             let affinity = attributes::set_affinity(0, &CpuSet::single(cpu as usize));
             let failed = affinity.is_err();
             memory::touch_stack::<{ 16 * 1024 }>();
-            // Refused where the measuring thread is refused too, which is reported there.
+            // Refused if the measuring thread is refused too, which is reported there.
             let _ = attributes::set_scheduling(0, &scheduling);
             if ready.send(affinity).is_ok() && !failed {
                 live(&shared);
@@ -135,7 +135,7 @@ impl Drop for Target {
     fn drop(&mut self) {
         self.state.store(ENDS, Ordering::Release);
         self.wake();
-        // It cannot panic; if it did there is nothing to be done.
+        // It cannot panic; nothing could be done about it.
         self.handle.take().map(JoinHandle::join);
     }
 }

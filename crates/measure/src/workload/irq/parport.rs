@@ -2,7 +2,7 @@
 //! the strobe ends (hw/char/parallel.c), and a port with a wire from pin 1 to pin 10
 //! (Documentation/admin-guide/parport.rst; include/uapi/linux/ppdev.h).
 //!
-//! The port is released when its descriptor is closed, however this ends.
+//! The port is released when its descriptor is closed, in any case.
 
 use super::raiser::Line;
 use punctual_sys::check;
@@ -52,7 +52,7 @@ impl Parport {
             Some(libc::ENOTTY) => format!("{at} is not a parallel port ({missing})"),
             _ => format!("{at} cannot be claimed: {why} (lp, or another program, may have it)"),
         })?;
-        // A number; "none" or "auto" where it has none.
+        // A number; "none" or "auto" without an interrupt.
         let listed = fs::read_to_string(format!("/proc/sys/dev/parport/{port}/irq"));
         let irq = listed.ok().and_then(|irq| irq.trim().parse().ok());
         parport.irq = irq.ok_or_else(|| {
@@ -71,8 +71,8 @@ impl Parport {
             .map(drop)
     }
 
-    /// The port may raise the next: it is acknowledged by a read of its status. QEMU's would raise
-    /// this one again if the strobe began before.
+    /// Allows the port to raise the next one: a read of its status acknowledges it. QEMU's port
+    /// would raise this one again if the strobe began before.
     fn acknowledge(&self) -> io::Result<()> {
         let mut status = 0u8;
         // SAFETY: a byte of writable memory.
@@ -80,7 +80,7 @@ impl Parport {
             .map(drop)
     }
 
-    /// How many there were since the last time.
+    /// The number since the last call.
     fn take(&self) -> io::Result<u64> {
         let mut count = 0i32;
         // SAFETY: four bytes of writable memory.
@@ -95,7 +95,7 @@ impl Parport {
     #[inline(always)]
     fn strobe(&self, on: bool) -> io::Result<()> {
         let mut frob = Frob { mask: STROBE, value: if on { STROBE } else { 0 } };
-        // SAFETY: the structure is of the size that the request says; the kernel only reads it.
+        // SAFETY: the structure has the size encoded in the request; the kernel only reads it.
         check(unsafe { libc::ioctl(self.file.as_raw_fd(), FROB_CONTROL as _, &raw mut frob) })
             .map(drop)
     }

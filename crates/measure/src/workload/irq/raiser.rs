@@ -1,10 +1,10 @@
-//! The thread that raises interrupts for another one, which waits for them: on the same CPU where
-//! they have one, and of a lower priority than that thread and than the threads that handle the
-//! interrupt on the way there.
+//! The thread that raises interrupts for another thread that waits for them: on the same CPU if
+//! they have one, and with a lower priority than that thread and the threads that handle the
+//! interrupt before it.
 //!
-//! So the waiting thread is asleep when the next one is raised, the CPU that is interrupted runs
-//! real-time code, as in a system at work, and what the raiser does after the raise delays nobody:
-//! not even a handler in a thread, whose priority is 50 unless somebody changed it.
+//! So the waiting thread is asleep when the next one is raised, the interrupted CPU runs real-time
+//! code, as in a system at work, and the raiser's work after the raise delays no other thread: not
+//! even a handler thread, whose priority is 50 by default.
 
 use super::lanes::Periods;
 use crate::stop::Stop;
@@ -19,46 +19,46 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// How long an interrupt may take before it counts as lost.
+/// The time after which an interrupt counts as lost.
 const TIMEOUT: Nanos = Nanos::from_secs(2);
 const STACK: usize = 128 * 1024;
 const TOUCHED: usize = 16 * 1024;
 
-/// An interrupt that can be waited for, and perhaps raised.
+/// An interrupt that can be awaited, and possibly raised.
 pub trait Line: Send + Sync {
-    /// Whether [`Line::raise`] raises it; if not it comes by itself.
+    /// Whether [`Line::raise`] raises it; otherwise it comes by itself.
     fn is_raised(&self) -> bool {
         true
     }
     /// Raises it, in the raiser's thread.
     fn raise(&self) -> io::Result<()>;
-    /// When it was raised, where the line knows that more precisely than its caller.
+    /// The time of raising, if the line knows it more precisely than its caller.
     fn raised(&self) -> Option<i64> {
         None
     }
     /// Waits for it, in the measuring thread; `false`: a signal came.
     fn wait(&self) -> io::Result<bool>;
-    /// Whether it takes time to come back: then it has half a period for that, at least.
+    /// Whether it takes time to return to idle: then it gets at least half a period for that.
     fn is_slow(&self) -> bool {
         false
     }
-    /// Discards what came while no thread waited, in the measuring thread.
+    /// Discards interrupts that came while no thread waited, in the measuring thread.
     fn settle(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Lets the next one come, in the measuring thread, after the sample.
+    /// Allows the next one, in the measuring thread, after the sample.
     fn rearm(&self) -> io::Result<()> {
         Ok(())
     }
-    /// The entry of its handler, where the kernel reports it with the interrupt.
+    /// The entry of its handler, if the kernel reports it with the interrupt.
     fn handled(&self) -> Option<i64> {
         None
     }
-    /// What the line looks like, in words: for one that was raised and does not come.
+    /// The state of the line, in words: for an interrupt that was raised and does not come.
     fn state(&self) -> Option<String> {
         None
     }
-    /// How many there were by an independent count, with its source.
+    /// Their number by an independent count, with its source.
     fn counted(&self) -> Option<(&'static str, u64)> {
         None
     }
@@ -67,21 +67,21 @@ pub trait Line: Send + Sync {
 /// Interrupts to be raised.
 #[derive(Clone, Copy, Debug)]
 pub struct Go {
-    /// The first, and the distance.
+    /// The first instant, and the distance.
     pub start: i64,
     pub period: Nanos,
-    /// At most so many, and not after.
+    /// The maximum number of interrupts, and the latest instant.
     pub count: u64,
     pub end: i64,
 }
 
-/// What both threads share.
+/// The state shared by both threads.
 #[derive(Default)]
 struct Shared {
-    /// The raiser, by the kernel's id.
+    /// The raiser's thread id.
     raiser: AtomicI32,
     raised_at: AtomicI64,
-    /// Entries of the handler before it.
+    /// Entries of the handler before the raise.
     entries: AtomicU64,
     raised: AtomicU64,
     answered: AtomicU64,
@@ -89,7 +89,7 @@ struct Shared {
     skipped: AtomicU64,
     /// No more will be raised.
     over: AtomicBool,
-    /// The measuring thread does not wait any more.
+    /// The measuring thread no longer waits.
     left: AtomicBool,
     failed: Mutex<Option<String>>,
 }
@@ -103,16 +103,16 @@ pub struct Raiser {
     handle: Option<JoinHandle<()>>,
 }
 
-/// What has come.
+/// An arrived interrupt.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub raised: Option<i64>,
     pub handler: Option<i64>,
     pub woke: i64,
     pub handled_on: Option<u32>,
-    /// Entries of the handler since the raise, where they are counted.
+    /// Entries of the handler since the raise, if they are counted.
     pub entries: Option<u64>,
-    /// Periods so far in which none was raised.
+    /// Periods so far without an interrupt.
     pub skipped: u64,
 }
 
@@ -135,13 +135,13 @@ impl Raiser {
         };
         let body = move || {
             if let Some(cpu) = cpu {
-                // The measuring thread runs there already, so it is available.
+                // The measuring thread already runs there, so it is available.
                 let _ = attributes::set_affinity(0, &cpu);
             }
             inner.shared.raiser.store(attributes::tid(), Ordering::Release);
             let _ = attributes::set_timer_slack(Nanos(1));
             memory::touch_stack::<TOUCHED>();
-            // Refused where the measuring thread is refused too, which is reported there.
+            // Refused if the measuring thread is refused too, which is reported there.
             let _ = attributes::set_scheduling(0, &scheduling);
             while let Ok((go, stop)) = inbox.recv() {
                 inner.raise_all(go, &stop);
@@ -159,8 +159,8 @@ impl Raiser {
         self.shared.raised.load(Ordering::Acquire)
     }
 
-    /// Has them raised, and waits for each; `take` returns whether to continue. Returns the number
-    /// of skipped periods.
+    /// Has interrupts raised, and waits for each; `take` returns whether to continue. Returns the
+    /// number of skipped periods.
     pub fn run(
         &self,
         go: Go,
@@ -210,9 +210,9 @@ impl Raiser {
         Ok(shared.skipped.load(Ordering::Acquire))
     }
 
-    /// Lets the next one come.
+    /// Allows the next one.
     fn let_come(&self) -> io::Result<()> {
-        // One that is not raised here may come at once.
+        // An interrupt that is not raised here may come immediately.
         if let Some(stamps) = self.stamps.as_ref().filter(|_| !self.line.is_raised()) {
             self.shared.entries.store(stamps.entries(), Ordering::Relaxed);
             stamps.arm(1);
@@ -248,7 +248,7 @@ impl Drop for Raiser {
     fn drop(&mut self) {
         self.shared.left.store(true, Ordering::Release);
         self.orders = None;
-        // It cannot panic; if it did there is nothing to be done.
+        // It cannot panic; nothing could be done about it.
         self.handle.take().map(JoinHandle::join);
     }
 }
@@ -266,7 +266,7 @@ impl Inner {
             *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         }
         self.shared.over.store(true, Ordering::Release);
-        // Repeatedly: one that comes between the check and the wait is not seen.
+        // Repeatedly: a signal between the check and the wait is missed.
         while !self.shared.left.load(Ordering::Acquire) {
             let _ = signals::wake(self.waiter);
             Monotonic.sleep_until(Monotonic.now() + 1_000_000);
@@ -329,7 +329,7 @@ impl Inner {
         self.line.raise().map_err(|why| format!("the interrupt could not be raised: {why}"))
     }
 
-    /// The last one has not been answered yet.
+    /// The previous one has not been answered yet.
     fn check_pending(&self) -> Result<(), String> {
         let since = Monotonic.now() - self.shared.raised_at.load(Ordering::Acquire);
         if since < TIMEOUT.ns() {

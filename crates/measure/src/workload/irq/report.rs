@@ -1,4 +1,4 @@
-//! Validations, figures and findings of interrupts that were waited for.
+//! Validations, figures and findings of awaited interrupts.
 
 use super::lanes::{InterruptCounts, Lanes};
 use super::{Trigger, Waiter, threads};
@@ -10,7 +10,7 @@ use punctual_core::{
 };
 use punctual_record::perf::{Counter, Whom};
 
-/// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each
+/// Interrupts that perf counts too, after the measured ones: counting takes some 100 ns in each
 /// handler.
 const COUNTED: u64 = 100;
 
@@ -124,7 +124,7 @@ fn source(waiter: &Waiter) -> Table {
     Table { name: "interrupt".to_owned(), title, columns, rows: rows.collect() }
 }
 
-/// The series that need a stamp, where there is none.
+/// The series that need a timestamp, if there is none.
 fn absent(waiter: &Waiter) -> Vec<Absent> {
     let Err(why) = &waiter.stamps else { return Vec::new() };
     if book(waiter).stamped > 0 {
@@ -161,16 +161,16 @@ fn findings(waiter: &Waiter, notes: &mut Notes) {
     }
 }
 
-/// The threads that run the handler, where there are any.
+/// The threads that run the handler, if any.
 fn handled_by(waiter: &Waiter) -> Option<String> {
     let threads: Vec<String> = waiter.handlers.iter().map(ToString::to_string).collect();
     (!threads.is_empty()).then(|| threads.join(", "))
 }
 
-/// More interrupts, while perf counts entries of the handler.
+/// Further interrupts, while perf counts entries of the handler.
 fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     let stamps = waiter.stamps.as_ref().ok().cloned()?;
-    // A device's own are counted by the device; perf would count those of all devices.
+    // The device counts its own interrupts; perf would count those of all devices.
     let cpu = match &waiter.way {
         Trigger::Membarrier { cpu, .. } => *cpu,
         Trigger::Timer => waiter.cpu?,

@@ -1,4 +1,4 @@
-//! /proc/interrupts: whose row counts what is measured.
+//! /proc/interrupts: the row that counts the measured interrupt.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Rows {
     pub cpu: Option<u32>,
 }
 
-/// A way to find rows.
+/// The way of finding a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Row {
     /// By the end of the description: the same words on all architectures.
@@ -85,7 +85,7 @@ fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|(label, rest)| (label.trim(), rest))
 }
 
-/// The names at the end of a row, separated by commas. What stands before the first belongs to the
+/// The names at the end of a row, separated by commas. Text before the first name belongs to the
 /// controller.
 fn handlers<'a>(words: &[&'a str], columns: usize) -> impl Iterator<Item = &'a str> {
     words.iter().skip(columns).map(|word| word.trim_end_matches(','))
@@ -105,7 +105,7 @@ fn find_number(text: &str, name: &str) -> Option<u32> {
     found.find_map(|(label, _)| label.parse().ok())
 }
 
-/// How many handlers share an interrupt.
+/// The number of handlers that share an interrupt.
 pub fn sharers(number: u32) -> usize {
     read().ok().and_then(|text| count_sharers(&text, number)).unwrap_or(1)
 }

@@ -1,5 +1,5 @@
-//! Threads that run the handler of an interrupt: with PREEMPT_RT, with `threadirqs`, and of
-//! drivers that ask for one (kernel/irq/manage.c).
+//! Threads that run the handler of an interrupt: with PREEMPT_RT, with `threadirqs`, and for
+//! drivers that request one (kernel/irq/manage.c).
 
 use super::rows::{self, Row};
 use punctual_core::{Policy, Priority};
@@ -7,7 +7,7 @@ use punctual_sys::attributes::{self, Scheduling};
 use std::fmt;
 use std::fs;
 
-/// One of them. A driver with a handler and a thread of its own gets two where handlers run in
+/// Such a thread. A driver with both a handler and a thread has two of them if handlers run in
 /// threads: `irq/24-name`, which wakes `irq/24-s-name`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandlerThread {
@@ -22,7 +22,7 @@ impl fmt::Display for HandlerThread {
     }
 }
 
-/// The threads of the interrupt that is counted in this row, by name.
+/// The threads of the interrupt counted in this row, by name.
 pub fn of_row(row: &Row) -> Vec<HandlerThread> {
     let irq = match row {
         Row::Number(irq) => Some(*irq),
@@ -48,15 +48,14 @@ fn of_irq(irq: u32) -> Vec<HandlerThread> {
     found
 }
 
-/// How a thread is scheduled that gives way to the thread that waits, and to all that handle the
-/// interrupt on the way there.
+/// The scheduling of a thread below the waiting thread and all handler threads of the interrupt.
 pub fn below(waiter: Scheduling, handlers: &[HandlerThread]) -> Scheduling {
     if waiter.deadline.is_some() {
         return Scheduling::new(Policy::Other, None);
     }
     let handlers = handlers.iter().filter_map(|handler| handler.scheduling?.priority);
     let lowest = waiter.priority.map(|own| handlers.fold(own, Ord::min));
-    // Below the lowest priority there is none: then it has that one.
+    // There is nothing below the lowest priority: then it gets that one.
     let lower = |priority: Priority| Priority::new(priority.get() - 1).unwrap_or(priority);
     Scheduling { priority: lowest.map(lower), ..waiter }
 }
@@ -81,7 +80,8 @@ mod tests {
         // Nothing is below the lowest.
         assert_eq!(below(fifo(95), &[handler(fifo(1))]), fifo(1));
         assert_eq!(below(fifo(1), &[]), fifo(1));
-        // Nothing follows from a handler that is no real-time thread; nor where the waiter is none.
+        // A handler without real-time scheduling has no effect, nor is there one if the waiter has
+        // none.
         let other = Scheduling::new(Policy::Other, None);
         assert_eq!(below(fifo(95), &[handler(other)]), fifo(94));
         assert_eq!(below(other, &[handler(fifo(50))]), other);

@@ -1,5 +1,5 @@
 //! `timer`: a timer of this CPU, from its programmed expiry to its interrupt, to the expiry of the
-//! high-resolution timer, to the thread that sleeps by it.
+//! high-resolution timer, to the thread that sleeps on it.
 
 use super::lanes::{Lanes, Passed, Periods};
 use super::raiser::Go;
@@ -8,8 +8,7 @@ use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_record::interrupt::Stamps;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sleeps until an instant, and until another. What the kernel stamps is the timer of this very
-/// sleep.
+/// Sleeps until each instant in turn. The kernel records the timer of this very sleep.
 pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, raised: &AtomicU64) {
     let mut pace = Periods::new(go.start, go.period);
     while lanes.left() > 0 && !stop.is_asked() {

@@ -1,6 +1,6 @@
 //! `uio` and `edu`: interrupts of a device under /dev/uioN
 //! (Documentation/driver-api/uio-howto.rst). QEMU's `edu` (docs/specs/edu.rst of QEMU) raises its
-//! interrupt when a register is written; other devices raise theirs by themselves.
+//! interrupt on a write to a register; other devices raise theirs by themselves.
 //!
 //! Nothing is bound or unbound here: that is left to the administrator.
 
@@ -19,16 +19,16 @@ pub fn interrupted(why: io::Error) -> io::Result<bool> {
     if why.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(why) }
 }
 
-/// A UIO device that is open.
+/// An open UIO device.
 pub struct Uio {
     file: File,
     /// `uio0`.
     pub node: String,
-    /// What its driver calls itself: the name in /proc/interrupts.
+    /// Its driver's name for itself: the name in /proc/interrupts.
     pub driver: String,
-    /// Its interrupt, where sysfs or /proc/interrupts show it.
+    /// Its interrupt, if sysfs or /proc/interrupts show it.
     pub irq: Option<u32>,
-    /// The high byte of the PCI command register, where the handler masks there and nobody else
+    /// The high byte of the PCI command register, if the handler masks there and nothing else
     /// unmasks (drivers/uio/uio_pci_generic.c).
     command: Option<File>,
     count: AtomicU64,
@@ -60,7 +60,7 @@ impl Uio {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
         let file = options.open(device).map_err(|why| format!("{at}: {why}"))?;
-        // A device without an interrupt answers EIO (drivers/uio/uio.c, uio_read).
+        // A device without an interrupt returns EIO (drivers/uio/uio.c, uio_read).
         match (&file).read(&mut [0; 4]) {
             Err(why) if why.raw_os_error() == Some(libc::EIO) => {
                 return Err(format!("{at}: this device has no interrupt ({driver} gave it none)"));
@@ -70,8 +70,7 @@ impl Uio {
             }
             _ => {}
         }
-        // SAFETY: takes numbers alone. What it cannot take off stays on, and a wait then says
-        // EAGAIN.
+        // SAFETY: takes only numbers. If the flag cannot be cleared, a wait returns EAGAIN.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
         let parent = class.join("device");
         let listed =
@@ -91,7 +90,7 @@ impl Uio {
         Ok(Uio { file, node, driver, irq, command, count: AtomicU64::new(0), registers: None })
     }
 
-    /// Opens the `edu` device: in this directory of sysfs, or the only one there is.
+    /// Opens the `edu` device: in this sysfs directory, or the only one present.
     pub fn edu(device: Option<&Path>) -> Result<Uio, String> {
         let found = device.map_or_else(find_edu, |device| Ok(device.to_owned()))?;
         let at = found.display();
@@ -116,7 +115,7 @@ impl Uio {
             ));
         }
         uio.registers = Some(registers);
-        // What somebody killed may have left.
+        // A killed process may have left it pending.
         uio.quiet();
         uio.unmask().map_err(|why| format!("{at}: its interrupt cannot be unmasked: {why}"))?;
         Ok(uio)
@@ -131,7 +130,7 @@ impl Uio {
     /// Unmasks interrupts that the handler has masked.
     fn unmask(&self) -> io::Result<()> {
         let Some(config) = &self.command else {
-            // Drivers without such a switch have nothing to switch on.
+            // Drivers without such a switch need none.
             // SAFETY: four bytes of readable memory.
             unsafe { libc::write(self.file.as_raw_fd(), (&raw const ON).cast(), 4) };
             return Ok(());

@@ -10,18 +10,18 @@ use punctual_record::interrupt::Stamps;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What raises interrupts, for people and for comparing.
+/// The source of interrupts, for display and comparison.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub word: &'static str,
     pub what: &'static str,
-    /// In what the thread waits.
+    /// The call in which the thread waits.
     pub waits: &'static str,
-    /// What to check when none comes.
+    /// The remedy if no interrupt comes.
     pub check: &'static str,
-    /// Why no stamps are taken where none are.
+    /// Why timestamps are missing.
     pub unstamped: &'static str,
-    /// Whether all of these interrupts are this workload's.
+    /// Whether all of these interrupts belong to this workload.
     pub own: bool,
     pub device: Option<String>,
     pub irq: Option<u32>,
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// The same of a device.
+    /// The same for a device.
     pub fn device(self, device: String, irq: Option<u32>) -> Source {
         let sharers = irq.map_or(1, rows::sharers);
         Source { device: Some(device), irq, sharers, ..self }

@@ -1,5 +1,5 @@
-//! What the threads contend for: the sum behind the lock, the log of who held it, and the barrier
-//! between rounds.
+//! The shared state of the contending threads: the sum under the lock, the log of its holders, and
+//! the barrier between rounds.
 
 use super::lock::Lock;
 use crate::stop::Stop;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const LOG: usize = 1 << 16;
 /// The rounds whose time is kept: the first ones.
 pub const ROUNDS: usize = 1 << 16;
-/// A wait at the barrier checks for the end this often.
+/// The interval at which a wait at the barrier checks for the end.
 const POLL_INTERVAL: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// An acquisition: when, and by which thread.
@@ -25,18 +25,18 @@ struct Entry {
     owner: AtomicU32,
 }
 
-/// Changed by the owner of the lock alone.
+/// Changed only by the owner of the lock.
 #[repr(align(128))]
 struct Protected {
     sum: UnsafeCell<f64>,
-    /// The run of the last owner.
+    /// The current run of the last owner.
     owner: UnsafeCell<(u32, u64)>,
     longest_run: UnsafeCell<(u32, u64)>,
     /// Acquisitions so far; read by a thread that requests the lock.
     acquisitions: AtomicU64,
 }
 
-/// All that the threads share.
+/// The state shared by all threads.
 pub struct Arena {
     pub lock: Lock,
     pub threads: usize,
@@ -45,9 +45,9 @@ pub struct Arena {
     arrived: AtomicU32,
     generation: AtomicU32,
     ending: AtomicBool,
-    /// When the present round began.
+    /// The beginning of the current round.
     round_began: AtomicI64,
-    /// When all rest until, once; and when they did so last.
+    /// The end of a common rest; and the time of the last one.
     pub rest_until: AtomicI64,
     rested: AtomicI64,
     rests: bool,
@@ -60,23 +60,23 @@ pub struct Arena {
     terms: u64,
     /// Threads that have all the requested samples.
     pub done: AtomicU32,
-    /// Those in which a thread slept.
+    /// Barriers at which a thread slept.
     pub barrier_sleeps: AtomicU64,
     stop: Arc<Stop>,
-    /// At the latest it ends then.
+    /// The latest end.
     end_at: AtomicI64,
 }
 
-// SAFETY: the cells of `Protected` are touched by the owner of the lock alone, or, at the end of a
+// SAFETY: the cells of `Protected` are touched only by the owner of the lock or, at the end of a
 // round, by the last thread at the barrier, while all others wait there.
 unsafe impl Sync for Arena {}
 
-/// How large an arena is.
+/// The size of an arena.
 pub struct Size {
     pub threads: usize,
     pub log: usize,
     pub rounds: u64,
-    /// Whether threads must rest from time to time: they are real-time ones.
+    /// Whether threads must rest from time to time: real-time threads.
     pub rests: bool,
 }
 
@@ -120,15 +120,15 @@ impl Arena {
         self.protected.acquisitions.load(Ordering::Relaxed)
     }
 
-    /// What the lock is for, by its owner: adds to the sum and writes the log. The number of the
-    /// acquisition.
+    /// The work under the lock, by its owner: adds to the sum and writes the log. Returns the
+    /// number of the acquisition.
     #[inline(always)]
     pub fn add(&self, value: f64, at: i64, owner: u32) -> u64 {
         let number = self.protected.acquisitions.load(Ordering::Relaxed);
         let entry = &self.log[number as usize % self.log.len()];
         entry.at.store(at, Ordering::Relaxed);
         entry.owner.store(owner, Ordering::Relaxed);
-        // SAFETY: the caller owns the lock; nobody else touches these.
+        // SAFETY: the caller owns the lock; no other thread touches these.
         unsafe {
             *self.protected.sum.get() += value;
             let (last, run) = &mut *self.protected.owner.get();
@@ -143,16 +143,16 @@ impl Arena {
         number
     }
 
-    /// An acquisition by its number, while the log has it.
+    /// An acquisition by its number, if the log still has it.
     pub fn entry(&self, number: u64) -> Option<(i64, u32)> {
         let entry = &self.log[number as usize % self.log.len()];
         let found = (entry.at.load(Ordering::Acquire), entry.owner.load(Ordering::Acquire));
-        // One more may be half written.
+        // One more may be incomplete.
         (self.acquisitions() < number + self.log.len() as u64).then_some(found)
     }
 
     /// The first of the acquisitions from `from` to before `end` that the log has at or after an
-    /// instant; what the log has lost counts as earlier. They are in order of time.
+    /// instant; acquisitions lost in the log count as earlier. They are in time order.
     pub fn first_since(&self, from: u64, end: u64, instant: i64) -> u64 {
         let (mut low, mut high) = (from, end);
         while low < high {
@@ -165,7 +165,7 @@ impl Arena {
         low
     }
 
-    /// As new, but for the log; for one that has ended.
+    /// Resets everything except the log; for an arena that has ended.
     pub fn again(&self) {
         for word in [&self.arrived, &self.done] {
             word.store(0, Ordering::Relaxed);
@@ -175,7 +175,7 @@ impl Arena {
         self.ending.store(false, Ordering::Release);
     }
 
-    /// It ends after this many rounds: the first request counts.
+    /// Sets the number of rounds: the first request counts.
     pub fn end_after(&self, rounds: u64) {
         let (first, relaxed) = (0, Ordering::Relaxed);
         let _ = self.rounds_wanted.compare_exchange(first, rounds, relaxed, relaxed);
@@ -185,7 +185,7 @@ impl Arena {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// It ends at this time.
+    /// Sets the time of the end.
     pub fn end_at(&self, at: i64) {
         self.end_at.fetch_min(at, Ordering::Relaxed);
     }
@@ -198,7 +198,7 @@ impl Arena {
             || now >= self.end_at.load(Ordering::Relaxed)
     }
 
-    /// All threads end, and none waits at the barrier for those that have. `calls` counts the
+    /// Ends all threads; none waits at the barrier for those that have ended. `calls` counts the
     /// calling thread's system calls, here and in [`Arena::meet`].
     pub fn leave(&self, calls: &mut u64) {
         self.ending.store(true, Ordering::Release);
@@ -210,7 +210,7 @@ impl Arena {
         let _ = futex::wake(&self.generation, i32::MAX as u32, Scope::Private);
     }
 
-    /// Sleeps a while, or until the round is another than this. False: it was already.
+    /// Sleeps for a while, or until the round has changed. False: it has already.
     fn sleep(&self, generation: u32, calls: &mut u64) -> bool {
         *calls += 1;
         let slept = futex::wait(&self.generation, generation, Scope::Private, Some(&POLL_INTERVAL));
@@ -240,7 +240,7 @@ impl Arena {
         !self.ends(now())
     }
 
-    /// By the last thread at the barrier: all others wait.
+    /// Called by the last thread at the barrier: all others wait.
     fn end_round(&self) {
         let now = now();
         let began = self.round_began.load(Ordering::Relaxed);
@@ -271,21 +271,22 @@ impl Arena {
         self.round_began.store(begin, Ordering::Relaxed);
     }
 
-    /// Whole rounds, how many of them gave π, and the largest error.
+    /// The number of whole rounds, how many of them gave π, and the largest error.
     pub fn integral(&self) -> (u64, u64, f64) {
         let error = f64::from_bits(self.error.load(Ordering::Relaxed));
         (self.rounds.load(Ordering::Relaxed), self.right.load(Ordering::Relaxed), error)
     }
 
-    /// How long rounds took, the first ones.
+    /// The times of the first rounds.
     pub fn round_times(&self) -> Vec<i64> {
         let rounds = self.rounds.load(Ordering::Relaxed) as usize;
         self.round_times.iter().take(rounds).map(|time| time.load(Ordering::Relaxed)).collect()
     }
 
-    /// Who held the lock most often in a row, and how often; when all threads have ended.
+    /// The thread with the longest run of acquisitions, and its length; when all threads have
+    /// ended.
     pub fn longest_run(&self) -> (u32, u64) {
-        // SAFETY: called when nobody adds any more.
+        // SAFETY: called when no thread adds any more.
         unsafe { *self.protected.longest_run.get() }
     }
 
@@ -299,7 +300,7 @@ impl Arena {
     }
 }
 
-/// How far the midpoint rule may be off: h²/24·(f'(1) − f'(0)) = h²/12 for 4/(1+x²), and the
+/// The maximum error of the midpoint rule: h²/24·(f'(1) − f'(0)) = h²/12 for 4/(1+x²), and the
 /// rounding of each addition to a sum of at most 4.
 pub fn tolerance(terms: u64) -> f64 {
     let width = 1.0 / terms as f64;

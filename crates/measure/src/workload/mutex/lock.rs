@@ -5,10 +5,10 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Spins between two checks of a thread whether to give up.
+/// Spins between two checks whether a thread must give up.
 const SPINS: u32 = 1 << 12;
 
-/// A lock that stays where it is: its address is what the kernel and libc know it by.
+/// A lock at a fixed address, which identifies it to the kernel and libc.
 pub struct Lock {
     kind: LockKind,
     raw: Box<Raw>,
@@ -19,27 +19,27 @@ struct Raw {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     spin: UnsafeCell<libc::pthread_spinlock_t>,
     rwlock: UnsafeCell<libc::pthread_rwlock_t>,
-    /// The next ticket in the upper half, the one that is served in the lower: one word, so that
-    /// who draws a ticket learns how many are ahead (as in the kernel's own ticket locks).
+    /// The next ticket in the upper half, the served one in the lower: one word, so that drawing a
+    /// ticket also returns the number of those ahead (as in the kernel's own ticket locks).
     tickets: AtomicU64,
 }
 
 /// The distance of two tickets in [`Raw::tickets`].
 const TICKET: u64 = 1 << 32;
 
-/// How a request for the lock ended.
+/// The result of a request for the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grant {
-    /// It was given up, which only spinning threads can do; the lock is of no use any more then.
+    /// It was given up, which only spinning threads can do; the lock is then unusable.
     GivenUp,
-    /// Granted. Nothing shows when it was requested.
+    /// Granted. Nothing shows the time of the request.
     Granted,
-    /// Granted to a ticket that this many were ahead of when it was drawn, the owner among them.
+    /// Granted to a ticket with this many ahead when it was drawn, including the owner.
     Drawn { ahead: u32 },
 }
 
-// SAFETY: locks are made to be used by several threads at once; the cells are reached through the
-// functions of pthreads alone.
+// SAFETY: locks are made to be used by several threads at once; the cells are accessed only through
+// the functions of pthreads.
 unsafe impl Send for Lock {}
 // SAFETY: as above.
 unsafe impl Sync for Lock {}
@@ -48,7 +48,7 @@ fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
-/// Spins until `is_mine`, or until it is to give up.
+/// Spins until `is_mine`, or until it must give up.
 fn spin(mut is_mine: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
     let mut spins = 0u32;
     while !is_mine() {
@@ -62,7 +62,7 @@ fn spin(mut is_mine: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
 }
 
 impl Lock {
-    /// A free lock. Fails where libc does not have the kind.
+    /// A free lock. Fails if libc does not have the kind.
     pub fn new(kind: LockKind) -> io::Result<Lock> {
         let raw = Box::new(Raw {
             mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
@@ -71,7 +71,7 @@ impl Lock {
             rwlock: UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER),
             tickets: AtomicU64::new(0),
         });
-        // SAFETY: what is initialised is at its final place, and nobody uses it yet; attributes are
+        // SAFETY: everything initialised is at its final place and not yet in use; attributes are
         // initialised before they are used.
         unsafe {
             checked(libc::pthread_spin_init(raw.spin.get(), libc::PTHREAD_PROCESS_PRIVATE))?;
@@ -94,7 +94,7 @@ impl Lock {
         Ok(Lock { kind, raw })
     }
 
-    /// Takes it, however long that takes.
+    /// Takes it, without a time limit.
     #[inline(always)]
     pub fn lock(&self, give_up: impl Fn() -> bool) -> Grant {
         let raw = &*self.raw;
@@ -137,7 +137,7 @@ impl Lock {
                     libc::pthread_spin_unlock(raw.spin.get());
                 }
                 LockKind::Ticket => {
-                    // The owner alone changes the lower half: it begins again without a carry.
+                    // Only the owner changes the lower half: it restarts without a carry.
                     if raw.tickets.load(Ordering::Relaxed) as u32 == u32::MAX {
                         raw.tickets.fetch_sub(TICKET - 1, Ordering::Release);
                     } else {
@@ -151,8 +151,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // SAFETY: initialised in `new`; nobody can use it any more. One that was given up is held
-        // by nobody who still runs.
+        // SAFETY: initialised in `new`; no thread can use it any more. If it was given up, no
+        // running thread holds it.
         unsafe {
             libc::pthread_mutex_destroy(self.raw.mutex.get());
             libc::pthread_spin_destroy(self.raw.spin.get());
@@ -203,7 +203,7 @@ mod tests {
                     scope.spawn(|| {
                         for _ in 0..2_000 {
                             assert_ne!(lock.lock(|| false), Grant::GivenUp);
-                            // Two steps, so that a lock that does not exclude loses some.
+                            // Two steps, so that a lock without mutual exclusion loses increments.
                             let seen = count.load(Ordering::Relaxed);
                             count.store(seen + 1, Ordering::Relaxed);
                             lock.unlock();

@@ -1,5 +1,5 @@
-//! The notes, when all threads have ended: fairness, the longest wait, whether the integral is π,
-//! and what the kernel counted.
+//! The notes after all threads have ended: fairness, the longest wait, whether the integral is π,
+//! and the kernel's counts.
 
 use super::arena::{Arena, LOG, ROUNDS, tolerance};
 use super::segment::Segment;
@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 
 /// Acquisitions per thread of a window for short-term fairness.
 const WINDOW: usize = 100;
-/// Rows of the longest wait that are shown: half of them the first, half the last.
+/// Rows of the longest wait that are shown: the first half and the last half.
 const ROWS: usize = 40;
 
 /// The observer of all threads.
@@ -89,7 +89,7 @@ impl Account {
         }
     }
 
-    /// Two counts of the kernel's, of the same segment.
+    /// Two kernel counts of the same segment.
     fn switches(&self, outcomes: &[Thread]) -> Validation {
         let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
         let claimed = counted().map(|counted| counted.own_switches).sum();
@@ -276,8 +276,8 @@ impl Account {
         }
     }
 
-    /// Since when others overtake a thread: nothing in the measured time shows when a thread that
-    /// sleeps for a lock, or spins without a ticket, has asked for it.
+    /// The time from which others overtake a thread: during the measurement nothing shows when a
+    /// thread that sleeps for a lock, or spins without a ticket, has requested it.
     fn overtaken_since(&self, outcomes: &[Thread]) -> String {
         match self.plan.lock {
             LockKind::Ticket => "since the ticket was drawn".to_owned(),
@@ -325,7 +325,7 @@ impl Account {
         })
     }
 
-    /// The holders of the lock during the longest wait: one row for acquisitions in a row.
+    /// The holders of the lock during the longest wait: one row for consecutive acquisitions.
     fn longest(&self, me: usize, waits: &Waits) -> Option<Table> {
         let mut runs: Vec<(i64, u32, u64)> = Vec::new();
         for (place, (at, owner)) in waits.holders.iter().enumerate() {
@@ -386,12 +386,12 @@ impl Account {
     }
 }
 
-/// Batches of rounds for an interval, and Student's t at 95 % for one fewer.
+/// Batches of rounds for an interval, and Student's t at 95 % for one degree of freedom less.
 const BATCHES: usize = 20;
 const STUDENT: f64 = 2.093;
 
-/// Calls of futex(2) a round: the mean over whole rounds, with the interval of batches of them,
-/// since neighbouring rounds resemble each other (Schmeiser, Operations Research 30, 1982).
+/// Calls of futex(2) per round: the mean over whole rounds, with the interval of batches of them,
+/// since neighbouring rounds are similar (Schmeiser, Operations Research 30, 1982).
 fn calls_of_a_round(threads: &[&[u64]], rounds: u64) -> Option<Figure> {
     let sum = |place: usize| threads.iter().map(|calls| calls.get(place)).sum::<Option<u64>>();
     let totals: Vec<u64> = (0..=rounds as usize).map_while(sum).collect();
@@ -422,7 +422,7 @@ fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
 }
 
 /// Jain, Chiu, Hawe: A quantitative measure of fairness (DEC-TR-301, 1984): (Σx)² / (n·Σx²), from
-/// 1/n (one has all) to 1 (all alike).
+/// 1/n (one has all) to 1 (all equal).
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|share| *share as f64).sum();
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
@@ -447,7 +447,7 @@ mod tests {
     use super::*;
 
     /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it
-    /// requested for at 45, after it had read how many there were before all of them.
+    /// requested at 45, after it had read the number of acquisitions before all of them.
     #[test]
     fn a_thread_preempted_before_its_request_was_not_overtaken_meanwhile() {
         let plan = MutexPlan { terms: 64, ..MutexPlan::default() };
@@ -459,7 +459,8 @@ mod tests {
         let request = |begin| Request { asked: 0, number, begin, end: 110 };
         assert_eq!(waits.note(&arena, request(45), Grant::Granted), 6, "those at 50 to 100");
         assert_eq!((waits.overtaken, waits.most_overtaken), (6, None));
-        // Who draws a ticket may be preempted before; three were ahead, the owner among them.
+        // A thread may be preempted before it draws a ticket; three were ahead, including the
+        // owner.
         let mut drawn = Waits::new();
         assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 3 }), 2);
         assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 0 }), 0);
@@ -484,7 +485,7 @@ mod tests {
 
     #[test]
     fn calls_of_a_round_have_the_interval_of_their_batches() {
-        // Two threads, 40 rounds: 3 and 5 calls, in turn 2 more in every second batch.
+        // Two threads, 40 rounds: 3 and 5 calls, alternately 2 more in every second batch.
         let more = |round: u64| if (round / 2) % 2 == 1 { 2 } else { 0 };
         let totals = |each: u64| -> Vec<u64> {
             let mut sum = 0;

@@ -1,6 +1,6 @@
-//! Two segments after the measured time, as long as it at most. In the first the kernel counts the
-//! calls of futex(2): with a tracepoint on, every system call is slower. In the second each thread
-//! asks the kernel around every wait whether it slept in it.
+//! Two segments after the measured time, at most as long. In the first the kernel counts the calls
+//! of futex(2): with a tracepoint enabled, every system call is slower. In the second each thread
+//! queries the kernel around every wait for whether it slept.
 
 use super::arena::{Arena, LOG, ROUNDS, Size, now};
 use super::{Competitor, Requests, Waits};
@@ -15,11 +15,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// As many rounds as were measured are counted, for this long at most.
+/// The counted segment has as many rounds as were measured, limited to this time.
 const TIME: i64 = 10_000_000_000;
-/// Waits are watched for this long.
+/// The time for which waits are watched.
 const WATCHED: i64 = 250_000_000;
-/// How long the lock is held at most.
+/// The maximum time for which the lock is held.
 const HOLD: i64 = 100_000;
 
 pub struct Segment {
@@ -27,7 +27,7 @@ pub struct Segment {
     waits: Arena,
 }
 
-/// What was counted of one thread.
+/// The counts of one thread.
 pub struct Counted {
     /// Calls of futex(2) before each round and at the end, without those of the barrier.
     pub futex: Result<Vec<u64>, String>,
@@ -40,15 +40,15 @@ pub struct Counted {
     pub slept: FutexWaits,
 }
 
-/// The waits for the lock in which a thread slept, as the kernel counts it: it had asked.
+/// The waits for the lock in which a thread slept, by the kernel's count: it had requested it.
 #[derive(Default)]
 pub struct FutexWaits {
     before: Usage,
-    /// In which it was not preempted: no other may have taken the lock before it asked.
+    /// Those without preemption: no other thread can have taken the lock before the request.
     pub count: u64,
-    /// In which it was, and which say nothing.
+    /// Those with preemption, which are inconclusive.
     pub preempted: u64,
-    /// How often others took the lock in one of them, at most.
+    /// The maximum number of acquisitions by others in one of them.
     pub most_overtaken: u64,
 }
 
@@ -80,10 +80,10 @@ impl FutexWaits {
     }
 }
 
-/// Reads a counter at the begin of each round.
+/// Reads a counter at the beginning of each round.
 struct Rounds<'a> {
     futex: Option<&'a Counter>,
-    /// Never more than there is room for.
+    /// Limited to the reserved room.
     calls: Vec<u64>,
     error: Option<io::Error>,
 }
@@ -166,7 +166,7 @@ impl Segment {
         slept
     }
 
-    /// How long the lock was held at most, where that is less than in the measured time.
+    /// The maximum hold time, if it is shorter than in the measured time.
     pub fn shorter_hold(hold: Nanos) -> Option<Nanos> {
         (hold.ns() > HOLD).then_some(Nanos(HOLD))
     }
@@ -175,7 +175,7 @@ impl Segment {
 /// Calls of [`probe`] that are counted.
 const PROBES: u64 = 1;
 
-/// A call of futex(2) that wakes nobody.
+/// A call of futex(2) that wakes no thread.
 fn probe() {
     let _ = futex::wake(&AtomicU32::new(0), 1, Scope::Private);
 }
@@ -192,7 +192,7 @@ mod tests {
             ..Usage::default()
         };
         let mut slept = FutexWaits::default();
-        // Not asleep: preempted before it asked, or granted at once.
+        // It did not sleep: preempted before the request, or granted immediately.
         slept.judge(usage(0, 1), 1_697);
         slept.judge(usage(0, 0), 900);
         slept.judge(usage(1, 1), 800);

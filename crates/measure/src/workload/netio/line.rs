@@ -1,5 +1,5 @@
-//! The connection: a server in a thread of its own that answers each request with a message, and
-//! the client's end of it.
+//! The connection: a server in its own thread that answers each request with a message, and the
+//! client's end of it.
 
 use punctual_core::{Cell, Column, Policy, Priority, Table};
 use punctual_plan::kinds::{NetioPlan, RequestAt, Transport};
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// A request is a number, which the answer begins with.
+/// A request is a number; the answer begins with it.
 pub const REQUEST: usize = 8;
-/// How long the task waits for an answer before it checks whether to stop; a datagram that has not
-/// come by then is lost.
+/// The time for which the task waits for an answer before it checks for a stop; a datagram that has
+/// not arrived by then is lost.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// How often the server checks whether the task has ended, where a connection does not report it.
+/// The interval at which the server checks for the task's end if the connection does not report it.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The kernel's counts of a TCP connection (tcp(7), TCP_INFO).
@@ -84,12 +84,12 @@ impl Line {
             let set = |policy, priority| {
                 attributes::set_scheduling(0, &Scheduling::new(policy, priority)).is_ok()
             };
-            // What is requested ahead is to be there, whatever else runs: above all that has
-            // time-sharing, below all that is real-time.
+            // A message requested ahead must be ready, whatever else runs: above all time-sharing
+            // tasks, below all real-time tasks.
             if ahead && set(Policy::Fifo, Priority::new(1)) {
                 has_begun.store(true, Ordering::Release);
             } else {
-                // It may have the caller's real-time policy; to give that up needs no right.
+                // It may have the caller's real-time policy; giving that up needs no permission.
                 set(Policy::Other, None);
             }
             server.serve()
@@ -132,7 +132,7 @@ impl Line {
         Ok(())
     }
 
-    /// Waits for the whole requested message.
+    /// Waits for the complete requested message.
     #[inline(always)]
     pub fn receive(
         &mut self,
@@ -146,7 +146,7 @@ impl Line {
                 Ok(0) => return Err(Missing::Broken(ErrorKind::UnexpectedEof.into())),
                 Ok(bytes) => {
                     self.received += bytes as u64;
-                    // A datagram that came too late for the one before.
+                    // A datagram of the previous request that came too late.
                     if self.is_stream || begins_with(message, self.number) {
                         have += bytes;
                     }
@@ -167,8 +167,8 @@ impl Line {
         Ok(())
     }
 
-    /// What the kernel has counted for this connection; `None`: it is not TCP, or the kernel is
-    /// older than 4.1.
+    /// The kernel's counts for this connection; `None`: it is not TCP, or the kernel is older than
+    /// 4.1.
     pub fn tcp_counts(&self) -> Option<TcpCounts> {
         // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, 24 words of 32 bits, four of 64,
         // the last tcpi_bytes_received.
@@ -176,8 +176,8 @@ impl Line {
         let mut info = [0u8; RECEIVED + 8];
         let mut length = info.len() as libc::socklen_t;
         let to = info.as_mut_ptr().cast();
-        // SAFETY: the buffer has the length that is given; the kernel writes no further and says
-        // how far.
+        // SAFETY: the buffer has the given length; the kernel writes no further and returns the
+        // length.
         let done = unsafe {
             libc::getsockopt(
                 self.file.as_raw_fd(),
@@ -220,11 +220,11 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
-        // SAFETY: shutdown takes numbers alone; what it does to a connection that is about to be
-        // closed is wanted.
+        // SAFETY: shutdown takes only numbers; its effect on a connection that is about to be
+        // closed is intended.
         unsafe { libc::shutdown(self.file.as_raw_fd(), libc::SHUT_RDWR) };
         if let Some(server) = self.server.take() {
-            // It cannot panic; if it did there is nothing to be done.
+            // It cannot panic; nothing could be done about it.
             let _ = server.join();
         }
     }
@@ -236,7 +236,7 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Why a port is unavailable, and what to do.
+/// Why a port is unavailable, and the remedy.
 fn no_port(port: u16, what: &str, why: &io::Error) -> String {
     let help = match why.kind() {
         ErrorKind::AddrInUse => {
@@ -257,7 +257,7 @@ fn tcp(port: u16) -> Result<Ends, String> {
     let address = listener.local_addr().map_err(describe)?;
     let ours = TcpStream::connect(address).map_err(describe)?;
     let our_address = ours.local_addr().map_err(describe)?;
-    // Another program of this machine may have connected first.
+    // Another local program may have connected first.
     let theirs = loop {
         let (theirs, peer) = listener.accept().map_err(describe)?;
         if peer == our_address {
@@ -279,7 +279,7 @@ fn udp(port: u16) -> Result<Ends, String> {
     );
     let (our_address, address) =
         (ours.local_addr().map_err(describe)?, theirs.local_addr().map_err(describe)?);
-    // From then on each accepts datagrams of the other only.
+    // From then on each end accepts only datagrams of the other.
     ours.connect(address).map_err(describe)?;
     theirs.connect(our_address).map_err(describe)?;
     ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
@@ -287,7 +287,7 @@ fn udp(port: u16) -> Result<Ends, String> {
     Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
 }
 
-/// What every answer holds behind its number.
+/// The content of every answer after its number.
 pub fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut next = || {
@@ -315,7 +315,7 @@ struct Server {
 }
 
 impl Server {
-    /// Answers until the task has ended; returns how often.
+    /// Answers until the task has ended; returns the number of answers.
     fn serve(mut self) -> u64 {
         let mut answered = 0;
         let mut request = [0; REQUEST];
@@ -338,8 +338,7 @@ impl Server {
                 Err(why) => Err(why),
             };
             answered += u64::from(done.is_ok());
-            // A datagram that is refused, or does not come, is nothing; a connection that breaks is
-            // the end.
+            // A refused or missing datagram is ignored; a broken connection is the end.
             if self.ended.load(Ordering::Acquire) || (done.is_err() && self.is_stream) {
                 return answered;
             }

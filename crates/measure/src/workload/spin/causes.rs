@@ -1,9 +1,10 @@
-//! What took the CPU from a busy thread, by the kernel's own counts at the end of a gap.
+//! The causes that took the CPU from a busy thread, from the kernel's own counts at the end of a
+//! gap.
 //!
-//! Tracepoints of the CPU are counted (perf_event_open(2), one group, one read): a gap in which the
-//! scheduler switched is another task's, else one with a softirq is the softirq's, else one with an
-//! interrupt is that; where nothing was counted it was none of the kernel's doing: firmware (SMI),
-//! hardware, or the hypervisor.
+//! Tracepoints of the CPU are counted (perf_event_open(2), one group, one read): a gap with a
+//! scheduler switch belongs to another task, else one with a softirq to the softirq, else one with
+//! an interrupt to the interrupt; if nothing was counted, the kernel did not cause it: firmware
+//! (SMI), hardware, or the hypervisor did.
 
 use punctual_core::{CpuSet, Nanos};
 use punctual_record::gaps::{Gaps, Served};
@@ -18,13 +19,13 @@ pub enum Cause {
     Softirq = 1,
     /// An interrupt was handled, and neither softirq nor task ran.
     Interrupt = 2,
-    /// Nothing that the kernel counts.
+    /// No event that the kernel counts.
     Observer = 3,
     Unknown = 4,
 }
 
 impl Cause {
-    /// All of them, in the order of their numbers.
+    /// All causes, in numeric order.
     pub const ALL: [Cause; 5] =
         [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
 
@@ -39,9 +40,9 @@ impl Cause {
     }
 }
 
-/// The tracepoints, each with its cause. The vectors are those of x86; what is not there is left
-/// out. Others hold `irq_handler_entry` for their timers and `ipi_entry` for interrupts between
-/// CPUs.
+/// The tracepoints, each with its cause. The vectors are those of x86; missing ones are omitted.
+/// Other architectures have `irq_handler_entry` for their timers and `ipi_entry` for interrupts
+/// between CPUs.
 const EVENTS: [(&str, &str); 16] = [
     ("sched", "sched_switch"),
     ("irq", "softirq_entry"),
@@ -65,23 +66,23 @@ const SWITCH: usize = 0;
 const SOFTIRQ: usize = 1;
 const NMI: usize = EVENTS.len() - 1;
 
-/// What was counted since the last reading.
+/// The counts since the last reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     pub switches: u64,
     pub softirqs: u64,
     pub interrupts: u64,
-    /// Handlers of non-maskable interrupts: one may have several.
+    /// Handlers of non-maskable interrupts: one interrupt may have several.
     pub nmis: u64,
 }
 
 impl Counts {
-    /// An upper bound of the switches away from the spinning thread: each time it came back by
-    /// another switch.
+    /// An upper bound of the switches away from the spinning thread: each return takes another
+    /// switch.
     pub fn departures(self) -> u64 {
         self.switches.div_ceil(2)
     }
-    /// The cause of the gap in which these were counted.
+    /// The cause of the gap with these counts.
     pub fn cause(self) -> Cause {
         match self {
             Counts { switches: 1.., .. } => Cause::Task,
@@ -98,22 +99,22 @@ impl Counts {
     }
 }
 
-/// What was counted between two readings.
+/// The counts between two readings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     pub counts: Counts,
-    /// The CPU time of each cause, where the kernel reports it.
+    /// The CPU time of each cause, if the kernel reports it.
     pub served: Option<Served>,
 }
 
-/// Entering and leaving a handler or a switch, with the tracepoints themselves, takes less than
-/// this. It is in none of the kernel's stamps.
+/// Entering and leaving a handler or a switch, including the tracepoints themselves, takes less
+/// than this. It is in none of the kernel's timestamps.
 const ENTERING: i64 = 10_000;
 
 impl Seen {
-    /// The parts of a gap, in the order of [`Cause::ALL`]; they add up to its length. Time that no
-    /// event of the operating system accounts for was taken from outside, though an interrupt
-    /// follows in the same gap: a tick that was due meanwhile always does.
+    /// The parts of a gap, in the order of [`Cause::ALL`]; they add up to its length. Time without
+    /// any event of the operating system was taken from outside, even if an interrupt follows in
+    /// the same gap: a tick that was due meanwhile always does.
     pub fn parts(self, length: i64) -> [i64; Cause::ALL.len()] {
         let mut parts = [0; Cause::ALL.len()];
         let Some(served) = self.served else {
@@ -143,13 +144,13 @@ pub fn largest(parts: &[i64; Cause::ALL.len()]) -> Cause {
     most.unwrap_or(Cause::Unknown)
 }
 
-/// Steal time of a CPU so far, by /proc/stat, in steps of a tick (proc_stat(5)).
+/// Steal time of a CPU so far, from /proc/stat, in steps of a tick (proc_stat(5)).
 pub fn stolen(cpu: usize) -> Option<Nanos> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let name = format!("cpu{cpu}");
     let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
     let ticks: i64 = line.split_ascii_whitespace().nth(8)?.parse().ok()?;
-    // USER_HZ is 100 on every architecture that Linux is measured on here.
+    // USER_HZ is 100 on every supported architecture.
     Some(Nanos(ticks.saturating_mul(10_000_000)))
 }
 
@@ -159,13 +160,13 @@ pub struct Causes {
     /// The CPU time of each cause, or why it is unknown.
     pub gaps: Result<Gaps, String>,
     served: Served,
-    /// Which of [`EVENTS`] stands at which place of the group.
+    /// The index in [`EVENTS`] of each member of the group.
     places: [Option<usize>; GROUP_MAX],
     last: [u64; GROUP_MAX],
 }
 
 impl Causes {
-    /// Opens them for the one CPU of a thread. The error is why gaps cannot be attributed.
+    /// Opens them for the single CPU of a thread. The error is why gaps cannot be attributed.
     pub fn open(cpus: &CpuSet) -> Result<Causes, String> {
         let cpu = cpus.first().filter(|_| cpus.len() == 1);
         let cpu =
@@ -180,7 +181,7 @@ impl Causes {
         Ok(Causes { group, gaps, served, places: known, last })
     }
 
-    /// What was counted since the last call. A system call; no allocation.
+    /// The counts since the last call. A system call; no allocation.
     pub fn since(&mut self) -> Seen {
         let served = self.gaps.as_ref().ok().map(|gaps| {
             let now = gaps.served();
@@ -211,20 +212,21 @@ impl Drop for Causes {
     }
 }
 
-/// Rows that count no interrupts (MCP: polls; ERR and MIS: of the whole machine), those whose entry
-/// has no tracepoint, and NMI, whose tracepoint is each handler's (arch/x86/kernel/irq.c).
+/// Rows that do not count interrupts (MCP: polls; ERR and MIS: of the whole machine), those without
+/// a tracepoint at their entry, and NMI, whose tracepoint is in each handler
+/// (arch/x86/kernel/irq.c).
 const UNTRACED: [&str; 13] =
     ["MCP", "ERR", "MIS", "NMI", "PMI", "RTR", "MCE", "HYP", "HRE", "HVS", "PIN", "NPI", "PIW"];
 
-/// Interrupts of a CPU so far by /proc/interrupts.
+/// Interrupts of a CPU so far, from /proc/interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handled {
-    /// Every row whose interrupts have a tracepoint at their entry ([`EVENTS`]).
+    /// All rows whose interrupts have a tracepoint at their entry ([`EVENTS`]).
     pub sure: u64,
-    /// What the handlers of shared interrupts are more than these.
+    /// The surplus of handlers of shared interrupts.
     pub shared: u64,
-    /// TLB shootdowns, which are function call interrupts: some kernels count them in that row
-    /// (CAL) too, others take them out of it.
+    /// TLB shootdowns, which are function call interrupts: some kernels also count them in that row
+    /// (CAL), others subtract them from it.
     pub shootdowns: u64,
 }
 
@@ -234,7 +236,7 @@ impl Handled {
             .map_err(|why| format!("/proc/interrupts: {why}"))?;
         column(&text, cpu).ok_or_else(|| format!("/proc/interrupts has no column for CPU {cpu}"))
     }
-    /// What came since an earlier reading.
+    /// The interrupts since an earlier reading.
     pub fn since(self, earlier: Handled) -> Handled {
         let shootdowns = self.shootdowns.saturating_sub(earlier.shootdowns);
         let shared = self.shared.saturating_sub(earlier.shared);
@@ -259,7 +261,7 @@ fn column(text: &str, cpu: usize) -> Option<Handled> {
             "TLB" => handled.shootdowns += count,
             _ => {
                 handled.sure += count;
-                // The names of the handlers stand at the end, separated by commas.
+                // The names of the handlers are at the end, separated by commas.
                 handled.shared += count * counts.matches(", ").count() as u64;
             }
         }
@@ -283,12 +285,12 @@ mod tests {
         // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
         let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
         assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Observer));
-        // A tick by itself: its entry and exit are its own.
+        // A tick alone: its entry and exit belong to it.
         let (parts, cause) = of(21_000, 6_000, 9_000, 0);
         assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], Cause::Softirq));
-        // A long softirq is one.
+        // A long softirq is a softirq.
         assert_eq!(of(900_000, 5_000, 890_000, 0).1, Cause::Softirq);
-        // The kernel's stamps may begin before the gap does: no part is longer than the gap.
+        // The kernel's timestamps may begin before the gap does: no part is longer than the gap.
         assert_eq!(of(5_000, 6_000, 0, 0).0, [0, 0, 5_000, 0, 0]);
         let undivided = Seen { counts, served: None }.parts(4_200_000);
         assert_eq!(largest(&undivided), Cause::Softirq);

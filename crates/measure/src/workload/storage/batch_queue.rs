@@ -1,5 +1,5 @@
-//! Records on their way from the task to the writer: a ring of batches, filled by one thread and
-//! emptied by the other, without a lock.
+//! Records on their way from the task to the writer: a lock-free ring of batches, filled by one
+//! thread and emptied by the other.
 
 use super::file::Record;
 use std::cell::UnsafeCell;
@@ -10,15 +10,15 @@ const BATCHES: usize = 8;
 
 struct Shared {
     batches: Box<[UnsafeCell<Record>]>,
-    /// Batches filled; the task's alone to change.
+    /// Batches filled; changed only by the task.
     filled: AtomicUsize,
-    /// Batches emptied; the writer's alone to change.
+    /// Batches emptied; changed only by the writer.
     emptied: AtomicUsize,
     closed: AtomicBool,
 }
 
-// SAFETY: a batch belongs to the task from being emptied to being filled, and to the writer from
-// then on; the counters say so with release and acquire, and each has one writer.
+// SAFETY: a batch belongs to the task from being emptied to being filled, and then to the writer;
+// the counters publish this with release and acquire, and each has one writer.
 unsafe impl Sync for Shared {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Shared {}
@@ -26,15 +26,15 @@ unsafe impl Send for Shared {}
 pub struct BatchProducer {
     shared: Arc<Shared>,
     record: usize,
-    /// Bytes of the batch in hand.
+    /// Bytes in the current batch.
     held: usize,
-    /// Records for which there was no room.
+    /// Records dropped for lack of room.
     pub dropped: u64,
 }
 
 pub struct BatchConsumer(Arc<Shared>);
 
-/// For batches of `batch` records of `record` bytes.
+/// A queue for batches of `batch` records of `record` bytes.
 pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
     let batches = (0..BATCHES).map(|_| UnsafeCell::new(Record::new(record * batch))).collect();
     let (filled, emptied, closed) =
@@ -47,7 +47,7 @@ pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer
 }
 
 impl BatchProducer {
-    /// Takes a record. Returns whether a batch is full now, and the writer is to be woken.
+    /// Adds a record. Returns whether a batch is now full and the writer must be woken.
     #[inline(always)]
     pub fn put(&mut self, record: &[u8]) -> bool {
         let filled = self.shared.filled.load(Ordering::Relaxed);
@@ -141,7 +141,7 @@ mod tests {
             queue.put(&number.to_ne_bytes());
             expected += if queue.dropped == before { number } else { 0 };
         }
-        // A batch that is not full stays in hand.
+        // An incomplete batch stays with the producer.
         let held = queue.close();
         let sum = writer.join().unwrap();
         assert!(if held == 0 { sum == expected } else { sum < expected }, "{sum} of {expected}");

@@ -1,5 +1,5 @@
-//! A file without a name, and one record written to it: opened, written, forced, closed, a reading
-//! of the clock between.
+//! A file without a name, and one record written to it: opened, written, forced, closed, with a
+//! reading of the clock between the steps.
 
 use crate::workload::io_uring::Uring;
 use crate::workload::measurement_loop::Ticks;
@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// What aligns memory for O_DIRECT on every device.
+/// The alignment of memory for O_DIRECT that suits every device.
 const ALIGNMENT: usize = 4096;
 
-/// A file without a name: from open(2) with O_TMPFILE, or, where the file system has none, unlinked
-/// at once.
+/// A file without a name: from open(2) with O_TMPFILE or, if the file system does not support it,
+/// unlinked immediately.
 pub fn unnamed(directory: &Path) -> io::Result<File> {
     let options = || {
         let mut options = File::options();
@@ -39,7 +39,7 @@ pub fn unnamed(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// How data is forced to the disk by a call of its own.
+/// A separate call that forces data to the disk.
 enum Force {
     Nothing,
     Fsync,
@@ -58,31 +58,30 @@ pub enum Step {
     Close,
 }
 
-/// What was written, and what was not.
+/// Counts of written and failed records.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Count {
     pub records: u64,
-    /// Bytes that the kernel took.
+    /// Bytes that the kernel accepted.
     pub bytes: u64,
-    /// Records of which a step failed.
+    /// Records with a failed step.
     pub failed: u64,
-    /// The last of them: the step, and errno (0: fewer bytes were taken than given).
+    /// The last of them: the step, and errno (0: fewer bytes were accepted than given).
     pub last: Option<(Step, i32)>,
-    /// How often the file began again.
+    /// The number of restarts of the file.
     pub restarts: u64,
 }
 
-/// Where records go, and how.
+/// The destination of records, and the method.
 pub struct RecordFile {
     file: File,
-    /// What opens the file again, under /proc: a name that leads to the open file and to nothing
-    /// else.
+    /// The path under /proc that opens the file again: a link to the open file and nothing else.
     path: CString,
     flags: libc::c_int,
     force: Force,
     limit: u64,
     offset: u64,
-    /// The farthest that was written to.
+    /// The highest offset written to.
     pub end: u64,
     pub count: Count,
 }
@@ -109,7 +108,7 @@ impl RecordFile {
                 (0, Force::Uring(Uring::new().map_err(describe)?))
             }
         };
-        // The process's own number of the file: threads of it see the same descriptors.
+        // The process's own descriptor number: its threads share the descriptors.
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .map_err(|why| why.to_string())?;
         let flags = flags | libc::O_WRONLY | libc::O_CLOEXEC;
@@ -131,14 +130,14 @@ impl RecordFile {
         matches!(self.force, Force::Uring(_))
     }
 
-    /// The tracepoints of the calls that one record takes, each once.
+    /// The tracepoints of the calls for one record, each once.
     pub fn calls(&self) -> &'static [&'static str] {
         match self.force {
             Force::Nothing => &["pwrite64"],
             Force::Fsync => &["pwrite64", "fsync"],
             Force::Fdatasync => &["pwrite64", "fdatasync"],
             Force::Sync => &["pwrite64", "sync"],
-            // One that submits, one that waits, which makes no call where both are done.
+            // One that submits, and one that waits, which is not called if both are done.
             Force::Uring(_) => &[],
         }
     }
@@ -148,9 +147,9 @@ impl RecordFile {
         self.file.metadata().map(|metadata| metadata.len())
     }
 
-    /// Opens the file, writes a record where the last one ended, forces it, closes the file.
-    /// Whatever fails is counted, and the rest is done; `None` where there was nothing open to
-    /// write to.
+    /// Opens the file, writes a record at the end of the last one, forces it, closes the file.
+    /// Failed steps are counted, and the others are done; `None` if there was no open file to write
+    /// to.
     #[inline(always)]
     pub fn write(&mut self, ticks: &impl Ticks, record: &[u8]) -> Option<Stamps> {
         self.count.records += 1;
@@ -218,8 +217,7 @@ impl RecordFile {
         if forced < 0 {
             failed = failed.or(Some((Step::Force, errno())));
         }
-        // Between the two readings without anything to force there is nothing, and the second is
-        // left out.
+        // Without forcing there is nothing between the two readings, and the second is omitted.
         let safe = if matches!(self.force, Force::Nothing) { written } else { ticks.now() };
         // SAFETY: the descriptor is this function's own.
         if unsafe { libc::close(fd) } < 0 {
@@ -240,14 +238,14 @@ impl RecordFile {
         Some([begin, opened, written, safe, closed])
     }
 
-    /// The last bytes that were written.
+    /// The last written bytes.
     pub fn read_last(&self, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, self.offset.saturating_sub(length as u64))?;
         Ok(bytes)
     }
 
-    /// Writes one record: the error names what does not work before anything is measured.
+    /// Writes one record, so that errors are reported before the measurement.
     pub fn try_once(&mut self, ticks: &impl Ticks, record: &[u8]) -> Result<(), String> {
         self.write(ticks, record);
         let result = match self.count.last {
@@ -263,7 +261,7 @@ impl RecordFile {
     }
 }
 
-/// A limit on file sizes (RLIMIT_FSIZE) below this would make records fail.
+/// Checks that no limit on file sizes (RLIMIT_FSIZE) would make records fail.
 fn allowed(file_max: u64) -> Result<(), String> {
     let mut limit =
         libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: libc::RLIM64_INFINITY };
@@ -283,7 +281,7 @@ fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// What failed, why, and what to do.
+/// The failed step, the reason, and the remedy.
 pub fn words((step, errno): (Step, i32)) -> String {
     let what = match step {
         Step::Open => "open",
@@ -312,7 +310,7 @@ pub fn words((step, errno): (Step, i32)) -> String {
     format!("{what} failed: {why}{help}")
 }
 
-/// Memory to write from, aligned as O_DIRECT wants it, all of it touched.
+/// Memory to write from, aligned for O_DIRECT, all of it touched.
 pub struct Record {
     memory: Vec<u8>,
     begin: usize,
@@ -322,7 +320,7 @@ pub struct Record {
 impl Record {
     pub fn new(length: usize) -> Record {
         let mut memory = vec![0u8; length + ALIGNMENT];
-        // A pattern that no file system compresses away or takes for a hole.
+        // A pattern that no file system compresses away or stores as a hole.
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         for byte in &mut memory {
             state = state
@@ -345,7 +343,7 @@ impl Record {
     }
 }
 
-/// What this thread has written, by the kernel's count, with write(2) and its like
+/// The bytes that this thread has written by the kernel's count, with write(2) and similar calls
 /// (proc_pid_io(5)).
 pub fn written_by_this_thread() -> Result<u64, String> {
     let path = "/proc/thread-self/io";
@@ -354,7 +352,7 @@ pub fn written_by_this_thread() -> Result<u64, String> {
     field.and_then(|field| field.trim().parse().ok()).ok_or_else(|| format!("{path} has no wchar"))
 }
 
-/// Checks that a directory is one, so that the message is about it.
+/// Checks that a directory is one, so that the message concerns it.
 pub fn opened(directory: &Path) -> Result<File, String> {
     let shown = directory.display();
     let name = CString::new(directory.as_os_str().as_bytes())
@@ -392,7 +390,7 @@ mod tests {
         let stamps = |mode, forcing| {
             record_file(mode, forcing).write(&Simulated::default(), b"a record").unwrap()
         };
-        // Nothing is forced: there is no reading for it.
+        // Nothing is forced: it has no reading.
         assert_eq!(stamps(StorageMode::Direct, Forcing::Fsync), [5, 10, 15, 15, 20]);
         assert_eq!(stamps(StorageMode::Forced, Forcing::Fsync), [5, 10, 15, 20, 25]);
     }

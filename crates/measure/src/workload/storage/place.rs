@@ -1,5 +1,4 @@
-//! Where a file lies: the file system, the device under it, and what the kernel counts for that
-//! device.
+//! The place of a file: the file system, its device, and the kernel's counts for that device.
 
 use punctual_core::{Cell, Column, Table};
 use std::fs::{self, File};
@@ -7,12 +6,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file system, as the kernel says it.
+/// A file system, as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileSystem {
     /// Its type: `ext4`.
     pub kind: String,
-    /// What is mounted: `/dev/vda`; as the kernel writes it, with spaces as \040.
+    /// The mounted device: `/dev/vda`; as the kernel writes it, with spaces as \040.
     pub source: String,
     pub mount_point: String,
     /// The mount's and the super block's options.
@@ -20,14 +19,14 @@ pub struct FileSystem {
 }
 
 pub struct Place {
-    /// The directory that was asked for.
+    /// The requested directory.
     directory: PathBuf,
     pub file_system: FileSystem,
-    /// `major:minor` of a block device that counts what is written to it.
+    /// `major:minor` of a block device that counts writes.
     device: Option<(u32, u32)>,
 }
 
-/// What a block device did since the system started, whoever asked for it
+/// The activity of a block device since the system started, for all users
 /// (Documentation/block/stat.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceCounts {
@@ -42,15 +41,14 @@ impl Place {
         let file_system = mount_of(file).unwrap_or_default();
         let metadata = file.metadata().ok();
         let own = metadata.map(|metadata| split(metadata.dev()));
-        // Btrfs and others give every file a device number of their own: then the device is what is
-        // mounted.
+        // Btrfs and others give every file its own device number: then the mounted device is used.
         let mounted = fs::metadata(&file_system.source).ok().map(|metadata| split(metadata.rdev()));
         let device =
             [own, mounted].into_iter().flatten().find(|device| device_counts(*device).is_some());
         Place { directory: directory.to_owned(), file_system, device }
     }
 
-    /// Whether the file system is memory, where nothing can be forced to a disk.
+    /// Whether the file system is in memory, where nothing can be forced to a disk.
     pub fn is_memory(&self) -> bool {
         matches!(self.file_system.kind.as_str(), "tmpfs" | "ramfs")
     }
@@ -74,7 +72,7 @@ impl Place {
         }
     }
 
-    /// All of it, in one row.
+    /// The description, in one row.
     pub fn table(&self) -> Table {
         let names =
             ["directory", "file system", "mount point", "source", "options", "device number"];
@@ -114,7 +112,7 @@ fn device_counts(device: (u32, u32)) -> Option<DeviceCounts> {
 
 fn parse_stat(text: &str) -> Option<DeviceCounts> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    // Sectors are of 512 bytes here whatever the device's are.
+    // Sectors have 512 bytes here, whatever the device uses.
     let bytes = fields.get(6)?.saturating_mul(512);
     Some(DeviceCounts { writes: *fields.get(4)?, bytes, flushes: fields.get(15).copied() })
 }

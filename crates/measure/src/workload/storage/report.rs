@@ -1,14 +1,14 @@
-//! Compares what was written with the kernel's counts, and reports what failed.
+//! Compares written data with the kernel's counts, and reports failures.
 
 use super::file::{Record, RecordFile, words};
 use crate::workload::measurement_loop::Monotonic;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_record::perf::{Counter, Whom};
 
-/// Records that are written while the kernel counts the calls: few, because forcing may take long.
+/// Records written while the kernel counts the calls: few, because forcing may take long.
 const COUNTED: u64 = 8;
 
-/// Of a file, in the thread that has written it, with its count of bytes before and after.
+/// Reports on a file, in the thread that has written it, with its byte counts before and after.
 pub fn of(
     record_file: &mut RecordFile,
     subject: &str,
@@ -82,8 +82,8 @@ pub fn of(
     notes
 }
 
-/// Of records that a task has collected for the writer: those of the last batch, which was not
-/// written, and those without room.
+/// Reports records that a task has collected for the writer: those of the unwritten last batch, and
+/// those dropped for lack of room.
 pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
     let message = "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling \
                    in the table are the task's";
@@ -107,16 +107,16 @@ pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
     ));
 }
 
-/// More records, while the kernel counts this thread's calls: counting slows every call, so it is
-/// not done while anything is measured.
+/// Further records, while the kernel counts this thread's calls: counting slows every call, so it
+/// is not done during the measurement.
 pub fn calls(record_file: &mut RecordFile, record: &Record) -> Vec<Validation> {
     let source =
         |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");
     let explanation = format!("{COUNTED} records more, after the measured ones");
     let names = record_file.calls();
     let mut counted = |call: &str| {
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
-        // off.
+        // Seen once in thousands of runs: a tracepoint that other processes disable and enable at
+        // the same time stays disabled.
         for _ in 0..3 {
             let counter =
                 Counter::tracepoint("syscalls", &format!("sys_enter_{call}"), Whom::ThisThread)?;

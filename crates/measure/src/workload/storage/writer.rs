@@ -1,5 +1,4 @@
-//! The thread that writes what the task has collected, a batch at a time, each a sample of
-//! `safe-write`.
+//! The thread that writes the collected records, a batch at a time, each a sample of `safe-write`.
 
 use super::batch_queue::BatchConsumer;
 use super::file::{Record, RecordFile, written_by_this_thread};
@@ -33,14 +32,14 @@ impl Running {
     /// Starts it, with time-sharing scheduling, on the CPUs of the caller.
     pub fn start(writer: Writer, producer: Producer) -> io::Result<Running> {
         let body = move || {
-            // It may have the caller's real-time policy; to give that up needs no right.
+            // It may have the caller's real-time policy; giving that up needs no permission.
             let _ = attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None));
             writer.run(producer)
         };
         Ok(Running { handle: Builder::new().name("writer".into()).spawn(body)? })
     }
 
-    /// What to unpark when a batch is full.
+    /// The thread to unpark when a batch is full.
     pub fn thread(&self) -> &Thread {
         self.handle.thread()
     }
@@ -56,7 +55,7 @@ impl Writer {
     fn run(mut self, mut producer: Producer) -> Notes {
         let before = written_by_this_thread();
         loop {
-            // Read first: what was filled before it was closed is there then.
+            // Read first: batches filled before the queue was closed are then visible.
             let closed = self.batches.is_closed();
             let record_file = &mut self.record_file;
             match self.batches.next(|batch| record_file.write(&Monotonic, batch)) {
@@ -66,7 +65,7 @@ impl Writer {
                         self.stop.trip(self.series);
                     }
                 }
-                // It is in the count of failures.
+                // It is included in the count of failures.
                 Some(None) => {}
                 None if closed => break,
                 None => std::thread::park(),
@@ -74,7 +73,7 @@ impl Writer {
         }
         let count = self.record_file.count;
         self.records.store(count.records - count.failed, Ordering::Release);
-        // The series ends here; what follows takes its time.
+        // The series ends here; the rest takes time.
         drop(producer);
         let after = written_by_this_thread();
         let mut notes = report::of(&mut self.record_file, &self.subject, before, after);

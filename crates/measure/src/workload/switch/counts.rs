@@ -1,5 +1,4 @@
-//! Compares the ring's own counts with the kernel's, and reports what switches cost beside their
-//! own time.
+//! Compares the ring's own counts with the kernel's, and reports the indirect cost of switches.
 
 use super::shared_memory::SharedMemory;
 use super::{Lane, Leader, now, walks};
@@ -14,19 +13,20 @@ use punctual_record::perf::{Counter, Whom};
 use std::io;
 use std::sync::atomic::Ordering;
 
-/// Hand-overs that perf counts, after the measured ones, and for how long at most: the ring does
-/// not rest meanwhile.
+/// Hand-overs that perf counts, after the measured ones, and the maximum time: the ring does not
+/// rest meanwhile.
 const COUNTED: u64 = 2_000;
 const COUNTING: i64 = 20_000_000;
-/// Tasks that perf counts one by one; of more there is the kernel's own count alone.
+/// The maximum number of tasks that perf counts individually; beyond it there is only the kernel's
+/// own count.
 const MOST_COUNTED: usize = 64;
 
-/// What the leader did between two counts.
+/// The leader's work between two counts.
 #[derive(Default)]
 pub struct SwitchCounts {
     pub rounds: u64,
     pub spare: u64,
-    /// Times that the leader slept.
+    /// The number of the leader's sleeps.
     pub rests: u64,
     before: Vec<(u64, u64)>,
     after: Vec<(u64, u64)>,
@@ -52,7 +52,7 @@ impl SwitchCounts {
             ..SwitchCounts::default()
         }
     }
-    /// From the first count on.
+    /// Starts counting.
     pub fn begin(&mut self, shared_memory: &SharedMemory) {
         (self.rounds, self.spare, self.rests) = (0, 0, 0);
         (self.parks, self.strays) = sums(shared_memory);
@@ -73,8 +73,8 @@ impl SwitchCounts {
             .for_each(|(count, slot)| *count = slot.counted());
         self.whole = true;
     }
-    /// How often the leader gave its CPU away where tasks wait by yielding: once for each turn, and
-    /// for each that was not its own.
+    /// How often the leader yielded its CPU if tasks wait by yielding: once for each turn, and once
+    /// for each time that it was not its own.
     pub fn leaders_yields(&self, tasks: usize) -> u64 {
         if self.whole {
             self.rounds + self.spare / tasks.max(1) as u64 + self.own_strays
@@ -97,8 +97,8 @@ impl SwitchCounts {
 }
 
 pub fn notes(leader: &mut Leader) -> Notes {
-    // Tasks that wait by yielding let no grace period of RCU end on PREEMPT_RT, whose timers expire
-    // in a thread of low priority (ktimers); perf_event_open(2) waits for one. From here on
+    // Tasks that wait by yielding let no RCU grace period end on PREEMPT_RT, whose timers expire in
+    // a low-priority thread (ktimers); perf_event_open(2) waits for a grace period. From here on
     // they sleep.
     leader.ring.shared_memory.set_parking(true);
     let clock = clock_cost(&Monotonic);
@@ -128,8 +128,8 @@ pub fn notes(leader: &mut Leader) -> Notes {
     notes
 }
 
-/// Members that could not be scheduled as asked. The leader's own refusal is reported by the
-/// controller thread.
+/// Members whose scheduling was refused. The leader's own refusal is reported by the controller
+/// thread.
 fn refused(leader: &Leader) -> Option<Finding> {
     let errors =
         leader.ring.shared_memory.slots().skip(1).map(|slot| slot.refused.load(Ordering::Acquire));
@@ -144,12 +144,12 @@ fn refused(leader: &Leader) -> Option<Finding> {
     )
 }
 
-/// Where tasks run on several CPUs one may find its turn there before it has slept, which saves a
-/// switch, and nothing counts that.
+/// If tasks run on several CPUs, one may get its turn before it has slept, which saves a switch
+/// that nothing counts.
 const FOUND: &str =
     "on several CPUs a task may find its turn there before it sleeps, which nothing counts";
 
-/// The whole run, by the counts that the kernel keeps of each task.
+/// The whole run, by the kernel's counts of each task.
 fn own_counts(leader: &Leader) -> Validation {
     let SwitchCounts { rounds, spare, rests, parks, strays, .. } = leader.book;
     let tasks = leader.ring.shared_memory.tasks() as u64;
@@ -193,7 +193,7 @@ struct Segment {
     hand_overs: u64,
     strays: u64,
     all: Fact<u64>,
-    /// By whatever else ran on the CPU; `None` where that is not known.
+    /// Switches of other tasks on the CPU; `None` if unknown.
     others: Option<u64>,
     one_cpu: bool,
     table: Table,
@@ -245,7 +245,7 @@ fn segment(leader: &mut Leader) -> Segment {
         .collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
     let (begin, mut hand_overs) = (now(), 0);
-    // Whatever ended the run: this segment is not part of it.
+    // Independent of the end of the run: this segment is not part of it.
     let woken = |leader: &mut Leader| leader.ring.unpark(&Stop::default()).is_ok();
     let mut whole = leader.book.counted().is_some()
         && woken(leader)
@@ -306,7 +306,7 @@ fn segment(leader: &mut Leader) -> Segment {
     Segment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
 }
 
-/// Direct and indirect cost by size of the working set, where there is any.
+/// Direct and indirect cost by size of the working set, if there is any.
 fn working_sets(lanes: &[Lane], clock: i64) -> Option<Table> {
     lanes.iter().any(|lane| lane.size > 0).then_some(())?;
     let mut rows = Vec::new();

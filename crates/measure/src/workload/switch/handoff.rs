@@ -1,4 +1,4 @@
-//! How one task hands over to the next, and how it waits for its turn: nothing but that.
+//! The hand-over from one task to the next, and the wait for the turn.
 
 use super::shared_memory::{SharedMemory, Slot};
 use punctual_core::Nanos;
@@ -10,20 +10,21 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-/// How long a task of `sleep` sleeps.
+/// The sleep of a task of `sleep`.
 pub const NAP: Nanos = Nanos::from_micros(20);
-/// How long after the other's alarm a task of `sleep` goes to sleep itself: the other is ready to
-/// run by then.
+/// The delay after the other's alarm at which a task of `sleep` goes to sleep itself: the other is
+/// runnable by then.
 const READY: Nanos = Nanos::from_micros(30);
 
-/// A mechanism with what it needs. The descriptors are numbers that forked processes have too.
+/// A mechanism with its resources. The descriptors are numbers, which are also valid in forked
+/// processes.
 pub struct HandoffMechanism {
     mechanism: Mechanism,
     /// Each task's end to read from.
     from: Vec<OwnedFd>,
-    /// Its end to write to; with eventfds the same.
+    /// Its end to write to; the same for eventfds.
     to: Vec<OwnedFd>,
-    /// Who has the tasks' words.
+    /// The scope of the tasks' futex words.
     scope: Scope,
     signals: libc::sigset_t,
 }
@@ -34,7 +35,7 @@ fn turn_signal() -> libc::c_int {
 }
 
 impl HandoffMechanism {
-    /// Opens what the tasks need. EMFILE: there are not enough descriptors.
+    /// Opens the tasks' resources. EMFILE: there are not enough descriptors.
     pub fn open(
         mechanism: Mechanism,
         tasks: usize,
@@ -61,13 +62,13 @@ impl HandoffMechanism {
         Ok(HandoffMechanism { mechanism, from, to, scope, signals })
     }
 
-    /// How many descriptors [`HandoffMechanism::open`] takes.
+    /// The number of descriptors that [`HandoffMechanism::open`] needs.
     pub fn descriptors(mechanism: Mechanism, tasks: usize) -> usize {
         if matches!(mechanism, Mechanism::Pipe | Mechanism::Eventfd) { 2 * tasks } else { 0 }
     }
 
-    /// Whether tasks that wait keep running from time to time, and so must be parked while the
-    /// leader rests.
+    /// Whether waiting tasks keep running from time to time, and so must be parked while the leader
+    /// rests.
     pub fn parks(&self) -> bool {
         matches!(self.mechanism, Mechanism::Sleep | Mechanism::Yield)
     }
@@ -77,7 +78,7 @@ impl HandoffMechanism {
         self.mechanism == Mechanism::Yield
     }
 
-    /// What must be so before a task may leave: with `sleep`, the next one's alarm has come.
+    /// Waits for the condition of a task's departure: with `sleep`, the next one's alarm has come.
     #[inline(always)]
     pub fn before(&self, shared_memory: &SharedMemory, next: usize) {
         if self.mechanism == Mechanism::Sleep {
@@ -96,8 +97,8 @@ impl HandoffMechanism {
             Mechanism::Signal => {
                 let (pid, tid) =
                     (slot.pid.load(Ordering::Relaxed), slot.tid.load(Ordering::Relaxed));
-                // SAFETY: tgkill takes numbers alone. The task is there: it ends only when the
-                // leader has set the last mode.
+                // SAFETY: tgkill takes only numbers. The task exists: it ends only when the leader
+                // has set the last mode.
                 unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, turn_signal()) };
             }
             Mechanism::Sleep | Mechanism::Yield => shared_memory.set_turn(next),
@@ -120,7 +121,7 @@ impl HandoffMechanism {
         let _ = futex::wake(&slot.word, 1, self.scope);
     }
 
-    /// Waits until its word is set, and takes it back. False: the ring is broken.
+    /// Waits until its word is set, and clears it. False: the ring is broken.
     #[inline(always)]
     fn wait_word(&self, shared_memory: &SharedMemory, slot: &Slot) -> bool {
         while slot.word.load(Ordering::Acquire) == 0 {
@@ -176,7 +177,7 @@ impl HandoffMechanism {
         }
     }
 
-    /// Until it is this task's turn: gives way as often as it gets the CPU without it.
+    /// Waits for this task's turn: yields whenever it gets the CPU without it.
     #[inline(always)]
     fn wait_turn(&self, shared_memory: &SharedMemory, me: usize) -> bool {
         while shared_memory.turn() != me as u32 {
@@ -209,7 +210,7 @@ impl HandoffMechanism {
         whole
     }
 
-    /// The first wait of a task: with what parks, in the park.
+    /// The first wait of a task: mechanisms that park start parked.
     pub fn first_wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
         if self.parks() {
             self.park(shared_memory, me) && self.wait_turn(shared_memory, me)

@@ -1,4 +1,4 @@
-//! The other tasks of a ring, threads or processes: made ready, kept going, ended.
+//! The other tasks of a ring, threads or processes: their preparation, work and end.
 
 use super::handoff::HandoffMechanism;
 use super::shared_memory::{Mode, SharedMemory};
@@ -12,21 +12,21 @@ use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The stack of a member, and how much of it is touched: its loop needs a few hundred bytes.
+/// The stack of a member, and the touched part: its loop needs a few hundred bytes.
 const STACK: usize = 128 * 1024;
 const TOUCHED: usize = 16 * 1024;
-/// How long members may take to become ready; each touches at most 16 MiB.
+/// The time for members to become ready; each touches at most 16 MiB.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long processes may take to end when END is set.
+/// The time for processes to end when END is set.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// What all tasks of a ring share.
+/// The state shared by all tasks of a ring.
 pub struct Ring {
     pub shared_memory: SharedMemory,
     pub handoff: HandoffMechanism,
     /// The CPU of each task.
     pub places: Vec<CpuSet>,
-    /// How each shall be scheduled.
+    /// The scheduling of each.
     pub scheduling: Scheduling,
 }
 
@@ -37,8 +37,8 @@ pub struct Members {
 }
 
 impl Members {
-    /// Starts all but the first task, which is the caller. They are its children, and wait for
-    /// their turn when this returns.
+    /// Starts all tasks but the first, which is the caller. They are its children, and wait for
+    /// their turn on return.
     pub fn start(ring: &Arc<Ring>, processes: bool) -> Result<Members, String> {
         ring.shared_memory.set_parking(true);
         let mut members =
@@ -85,14 +85,14 @@ impl Members {
     fn fork(&mut self, me: usize) -> io::Result<()> {
         let parent = std::process::id();
         // SAFETY: the child of a process with several threads may only make async-signal-safe calls
-        // until it ends: `live` makes system calls and touches the shared board, allocates
+        // until it ends: `live` makes system calls and touches the shared memory, allocates
         // nothing, takes no lock, and ends with _exit.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             if signals::die_with_parent(parent).is_ok() {
                 self.ring.live(me);
             }
-            // SAFETY: ends the child alone, without running anything of the parent's.
+            // SAFETY: ends only the child, without running anything of the parent's.
             unsafe { libc::_exit(0) };
         }
         self.processes.push(check(pid)?);
@@ -105,7 +105,7 @@ impl Members {
     }
 }
 
-/// Whether a child has ended; it stays to be collected.
+/// Whether a child has ended; it is not reaped.
 pub fn has_ended(pid: libc::pid_t) -> bool {
     // SAFETY: all zeroes is a siginfo_t, valid to write to.
     unsafe {
@@ -116,7 +116,7 @@ pub fn has_ended(pid: libc::pid_t) -> bool {
 }
 
 impl Drop for Members {
-    /// Ends all, whatever they wait for.
+    /// Ends all, in any wait.
     fn drop(&mut self) {
         self.ring.shared_memory.set_mode(Mode::End);
         let until = Instant::now() + ENDING;
@@ -126,7 +126,7 @@ impl Drop for Members {
                 self.ring.call(place + 1);
                 std::thread::sleep(Duration::from_micros(100));
             }
-            // It cannot panic; if it did there is nothing to be done.
+            // It cannot panic; nothing could be done about it.
             let _ = thread.join();
         }
         for (place, pid) in std::mem::take(&mut self.processes).into_iter().enumerate() {
@@ -134,8 +134,8 @@ impl Drop for Members {
                 self.ring.call(place + 1);
                 std::thread::sleep(Duration::from_micros(100));
             }
-            // SAFETY: a child of ours that has not been collected: its number is nobody else's. A
-            // null status is allowed.
+            // SAFETY: a child of ours that has not been reaped: its number cannot be reused. A null
+            // status is allowed.
             unsafe {
                 if !has_ended(pid) {
                     libc::kill(pid, libc::SIGKILL);
@@ -152,7 +152,7 @@ impl Ring {
         self.places.windows(2).all(|pair| pair[0] == pair[1])
     }
 
-    /// Wakes a task out of its turn, to read the mode.
+    /// Wakes a task outside of its turn, to read the mode.
     fn call(&self, task: usize) {
         let Ring { shared_memory, handoff, .. } = self;
         if handoff.parks() {
@@ -162,7 +162,7 @@ impl Ring {
         }
     }
 
-    /// Publishes the kernel's ids of the calling task, for those that wake it.
+    /// Publishes the ids of the calling task, for the tasks that wake it.
     pub fn publish_ids(&self, me: usize) {
         let slot = self.shared_memory.slot(me);
         slot.pid.store(std::process::id() as i32, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Ring {
         } else {
             attributes::set_affinity(0, &places[me])
         };
-        // Fails for no positive slack.
+        // Cannot fail with a positive slack.
         let _ = attributes::set_timer_slack(punctual_core::Nanos(1));
         memory::touch_stack::<TOUCHED>();
         shared_memory.touch(me);

@@ -1,10 +1,10 @@
-//! Where the tasks of a ring run, by the distance that neighbours shall have.
+//! The CPUs of a ring's tasks, by the required distance of neighbours.
 
 use punctual_core::CpuSet;
 use punctual_host::environment::Topology;
 use punctual_plan::kinds::Distance;
 
-/// The CPU of each task. Neighbours, the last and the first included, are at this distance. The
+/// The CPU of each task. Neighbours, including the last and the first, are at this distance. The
 /// error names what is missing.
 pub fn places(
     topology: &Topology,
@@ -46,7 +46,7 @@ fn is_at(topology: &Topology, distance: Distance, a: usize, b: usize) -> bool {
     }
 }
 
-/// The CPUs that share a CPU's cache of the highest level.
+/// The CPUs that share a CPU's last-level cache.
 fn last_cache(topology: &Topology, cpu: usize) -> Option<&CpuSet> {
     let caches = topology.caches.known()?.iter().filter(|cache| cache.shared.contains(cpu));
     caches.max_by_key(|cache| cache.level).map(|cache| &cache.shared)
@@ -83,7 +83,7 @@ mod tests {
     use punctual_core::Fact;
     use punctual_host::environment::{Cache, CpuPlace};
 
-    /// Two packages of two cores with two threads each; a last-level cache a package.
+    /// Two packages of two cores with two threads each; one last-level cache per package.
     fn topology() -> Topology {
         let set = |cpus: &[usize]| cpus.iter().copied().collect::<CpuSet>();
         let place = |cpu: usize| CpuPlace {

@@ -1,19 +1,19 @@
-//! The memory that all tasks of a ring share, threads and processes alike: whose turn it is, when
-//! each came and left, and the working sets.
+//! The memory shared by all tasks of a ring, threads or processes: the turn, the times of arrival
+//! and departure of each, and the working sets.
 
 use punctual_sys::mapping::Mapping;
 use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// What a task does when its turn has come.
+/// The work of a task in its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Mode {
-    /// Goes through its working set and hands over.
+    /// Walks through its working set and hands over.
     Run = 0,
-    /// As `Run`; the first task after the leader goes through its working set a second time, with
-    /// no task between, and reports how long either took.
+    /// Like `Run`; the first task after the leader walks through its working set a second time,
+    /// without a task between, and reports both times.
     Twice = 1,
     /// Reports how often the kernel has switched it out so far.
     Count = 2,
@@ -21,13 +21,13 @@ pub enum Mode {
     End = 3,
 }
 
-/// What concerns all. Written by the leader while it has the turn; so nothing of it changes while
-/// it is read.
+/// The common part. The leader writes it while it has the turn, so it does not change while it is
+/// read.
 #[repr(C, align(128))]
 struct Head {
     mode: AtomicU32,
     size: AtomicU64,
-    /// Members that have come as far as their first wait, or failed.
+    /// Members that have reached their first wait, or failed.
     ready: AtomicU32,
     /// A member has ended: no task will hand over any more.
     broken: AtomicU32,
@@ -35,7 +35,7 @@ struct Head {
     parking: AtomicU32,
 }
 
-/// Whose turn it is, for mechanisms that do not carry it themselves: on a cache line of its own.
+/// The turn, for mechanisms that do not carry it themselves: on its own cache line.
 #[repr(C, align(128))]
 struct Turn(AtomicU32);
 
@@ -43,7 +43,7 @@ struct Turn(AtomicU32);
 #[repr(C, align(128))]
 #[derive(Default)]
 pub struct Slot {
-    /// 1: its turn has come, or it shall leave its park.
+    /// 1: its turn has come, or it must leave its park.
     pub word: AtomicU32,
     /// Whether it waits on `word` because the leader rests.
     pub parked: AtomicU32,
@@ -52,22 +52,22 @@ pub struct Slot {
     /// The last one before it handed over.
     pub left: AtomicI64,
     pub due: AtomicI64,
-    /// Of `Mode::Twice`: how long going through the working set took after the switch.
+    /// For `Mode::Twice`: the time of the walk through the working set after the switch.
     pub after: AtomicI64,
-    /// And the second time, with no task between.
+    /// The time of the second walk, without a task between.
     pub alone: AtomicI64,
     pub pid: AtomicI32,
     /// As `pid`.
     pub tid: AtomicI32,
-    /// Why it could not be made ready: an errno.
+    /// Why it could not be prepared: an errno.
     pub error: AtomicI32,
-    /// Whether the scheduling that was asked for was refused: an errno.
+    /// Whether the requested scheduling was refused: an errno.
     pub refused: AtomicI32,
-    /// Times that it got the CPU when it was not its turn.
+    /// The number of times that it got the CPU when it was not its turn.
     pub strays: AtomicU64,
-    /// Times that it waited for the end of a rest.
+    /// The number of times that it waited for the end of a rest.
     pub parks: AtomicU64,
-    /// Of the last `Mode::Count`.
+    /// From the last `Mode::Count`.
     voluntary: AtomicU64,
     involuntary: AtomicU64,
 }
@@ -84,9 +84,8 @@ impl Slot {
     }
 }
 
-/// The mapping. Processes that are forked from this one share it. The control part is made of
-/// atomics; the working sets are reached through raw pointers by the task that owns each, and by
-/// nobody else.
+/// The mapping. Processes forked from this one share it. The control part consists of atomics; each
+/// working set is accessed through raw pointers, only by the task that owns it.
 pub struct SharedMemory {
     memory: Mapping,
     tasks: usize,
@@ -101,7 +100,7 @@ const PAGE: usize = 4096;
 const LINE: usize = 64;
 
 impl SharedMemory {
-    /// For this many tasks with working sets of at most `size` bytes.
+    /// Memory for this many tasks with working sets of at most `size` bytes.
     pub fn new(tasks: usize, largest: usize) -> io::Result<SharedMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let largest = largest.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
@@ -114,18 +113,19 @@ impl SharedMemory {
     }
 
     fn head(&self) -> &Head {
-        // SAFETY: the mapping begins with a `Head`; zeroes are one, and it lives as long as `self`.
+        // SAFETY: the mapping begins with a `Head`; zeroes are a valid one, and it lives as long as
+        // `self`.
         unsafe { self.memory.start().cast().as_ref() }
     }
     fn turn_word(&self) -> &AtomicU32 {
         // SAFETY: the `Turn` follows the `Head`, with the same alignment.
         unsafe { &self.memory.start().add(HEAD).cast::<Turn>().as_ref().0 }
     }
-    /// How many tasks there are.
+    /// The number of tasks.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
-    /// A task, by its place in the ring; places go round.
+    /// A task, by its position in the ring, modulo the number of tasks.
     #[inline(always)]
     pub fn slot(&self, task: usize) -> &Slot {
         // SAFETY: there are `tasks` slots after the `Turn`, and the place is one of them.
@@ -136,7 +136,7 @@ impl SharedMemory {
         (0..self.tasks).map(|task| self.slot(task))
     }
 
-    /// What is to be done.
+    /// The current mode.
     #[inline(always)]
     pub fn mode(&self) -> Mode {
         match self.head().mode.load(Ordering::Acquire) {
@@ -146,7 +146,7 @@ impl SharedMemory {
             _ => Mode::End,
         }
     }
-    /// Sets what is to be done from the next hand-over on.
+    /// Sets the mode from the next hand-over on.
     pub fn set_mode(&self, mode: Mode) {
         self.head().mode.store(mode as u32, Ordering::Release);
     }
@@ -154,12 +154,12 @@ impl SharedMemory {
     pub fn set_size(&self, bytes: usize) {
         self.head().size.store(bytes.min(self.largest) as u64, Ordering::Release);
     }
-    /// Whose turn it is.
+    /// The task that has the turn.
     #[inline(always)]
     pub fn turn(&self) -> u32 {
         self.turn_word().load(Ordering::Acquire)
     }
-    /// Gives the turn away.
+    /// Passes the turn on.
     #[inline(always)]
     pub fn set_turn(&self, task: usize) {
         self.turn_word().store((task % self.tasks) as u32, Ordering::Release);
@@ -181,13 +181,13 @@ impl SharedMemory {
     pub fn is_parking(&self) -> bool {
         self.head().parking.load(Ordering::Acquire) != 0
     }
-    /// The leader begins to rest, or ends it.
+    /// Begins or ends the leader's rest.
     pub fn set_parking(&self, parking: bool) {
         self.head().parking.store(parking.into(), Ordering::Release);
     }
 
     fn go_through(&self, task: usize, bytes: usize) {
-        // SAFETY: the working sets follow the control part, page by page; the place is one of them.
+        // SAFETY: the working sets follow the control part, page by page; the index is one of them.
         let set = unsafe {
             self.memory
                 .start()
@@ -201,7 +201,7 @@ impl SharedMemory {
             }
         }
     }
-    /// Reads and writes a word of every line of the task's working set, in its present size.
+    /// Reads and writes a word of every line of the task's working set, in its current size.
     #[inline(always)]
     pub fn work(&self, task: usize) {
         let bytes = self.head().size.load(Ordering::Acquire) as usize;
@@ -209,7 +209,7 @@ impl SharedMemory {
             self.go_through(task, bytes);
         }
     }
-    /// The same with the whole of it: all its pages are there from now on.
+    /// The same with the whole of it: all its pages are resident from now on.
     pub fn touch(&self, task: usize) {
         self.go_through(task, self.largest);
     }

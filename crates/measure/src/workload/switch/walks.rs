@@ -1,25 +1,26 @@
-//! The indirect cost of a switch: how much longer a task takes to go through its working set after
-//! it.
+//! The indirect cost of a switch: the additional time of a task's walk through its working set
+//! after it.
 //!
-//! Both walks of a pair follow one another in the same task, between the same two switches: what
-//! else makes the machine faster or slower meets both. The difference is a median of pairs with a
-//! distribution-free confidence interval; one that does not exceed the clock's own reading is none.
+//! Both walks of a pair follow one another in the same task, between the same two switches, so that
+//! other influences on speed affect both. The difference is a median of pairs with a
+//! distribution-free confidence interval; one that does not exceed the clock's own reading counts
+//! as none.
 
-/// What the table shows where the difference is not significant.
+/// The text of the table if the difference is not significant.
 pub const NOT_RESOLVED: &str = "not resolved";
-/// Fewer pairs have no interval: of 6 values, the least and the largest enclose the median with 97
-/// %.
+/// Fewer pairs have no interval: of 6 values, the smallest and the largest enclose the median with
+/// 97 %.
 const LEAST_PAIRS: usize = 6;
 
 /// Two walks through a working set, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Walks {
     pub after: i64,
-    /// A second time, with no task between.
+    /// The second time, without a task between.
     pub alone: i64,
 }
 
-/// What pairs of walks show, in ns.
+/// The result of pairs of walks, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Indirect {
     pub after: i64,
@@ -29,11 +30,11 @@ pub struct Indirect {
     /// Its 95 % confidence interval.
     pub least: i64,
     pub most: i64,
-    /// Whether all of the interval lies above what one reading of the clock may add.
+    /// Whether the whole interval exceeds the possible contribution of one clock reading.
     pub is_resolved: bool,
 }
 
-/// Of these pairs, where a reading of the clock takes `clock` ns; `None`: too few.
+/// The result of these pairs, if a reading of the clock takes `clock` ns; `None`: too few.
 pub fn indirect(walks: &[Walks], clock: i64) -> Option<Indirect> {
     if walks.len() < LEAST_PAIRS {
         return None;
@@ -45,8 +46,9 @@ pub fn indirect(walks: &[Walks], clock: i64) -> Option<Indirect> {
     };
     let middle = walks.len() / 2;
     let differences = sorted(|pair| pair.after - pair.alone);
-    // Binomial: the median lies between the k-th least and the k-th largest value with 95 %, where
-    // k is n/2 - 1.96·√n/2 rounded down (Conover, Practical Nonparametric Statistics, section 3.2).
+    // Binomial: the median lies between the k-th smallest and the k-th largest value with 95 %,
+    // where k is n/2 - 1.96·√n/2 rounded down (Conover, Practical Nonparametric Statistics, section
+    // 3.2).
     let n = walks.len() as f64;
     let rank = ((n - 1.96 * n.sqrt()) / 2.0).floor().max(0.0) as usize;
     let outer = rank.saturating_sub(1);

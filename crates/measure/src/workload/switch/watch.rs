@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often it checks. On the controller's CPUs, while nothing else waits for it.
+/// The interval of its checks. On the controller's CPUs, while nothing else waits for it.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Checks the processes while the ring measures.
@@ -20,7 +20,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Over a ring of processes.
+    /// Watches a ring of processes.
     pub fn new(ring: &Arc<Ring>) -> Watch {
         Watch { ring: Arc::clone(ring), ended: Arc::default(), thread: None }
     }
@@ -41,7 +41,7 @@ impl Observer for Watch {
                     ring.shared_memory.set_broken();
                 }
                 if ring.shared_memory.is_broken() {
-                    // Repeated until it has checked; ESRCH when it has ended already.
+                    // Repeated until it has checked; ESRCH if it has already ended.
                     let _ = signals::wake(ring.shared_memory.slot(0).tid.load(Ordering::Acquire));
                 }
                 std::thread::park_timeout(EVERY);
@@ -62,7 +62,7 @@ impl Watch {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It cannot panic; if it did there is nothing to be done.
+            // It cannot panic; nothing could be done about it.
             let _ = thread.join();
         }
     }

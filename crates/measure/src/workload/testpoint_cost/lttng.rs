@@ -1,9 +1,8 @@
-//! LTTng-UST, where it is installed: a session of one's own, and a program that passes its
-//! tracepoints.
+//! LTTng-UST, if it is installed: a separate session, and a program that passes its tracepoints.
 //!
-//! LTTng's library is a shared one, so that a small program is compiled for it here and now. It
-//! passes a batch of points for each byte that it gets, and answers with the counter's stamps. The
-//! channel overwrites: one that is full would drop points, which costs less than writing them.
+//! LTTng's library is a shared one, so a small program is compiled for it at run time. It passes a
+//! batch of points for each byte that it receives, and answers with the counter's timestamps. The
+//! channel overwrites: a full one would otherwise drop points, which is cheaper than writing them.
 
 use punctual_sys::signals;
 use std::fs;
@@ -15,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// As in `lttng.c`.
 pub const BATCH: usize = 1_024;
-/// How long a session daemon may take to answer.
+/// The time limit for answers of a session daemon.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A session that records, and the program in it.
+/// A recording session, and the program in it.
 pub struct Lttng {
     program: Child,
     go: Option<ChildStdin>,
@@ -27,14 +26,14 @@ pub struct Lttng {
     /// The stamps of the last batch, in order.
     pub stamps: Vec<u64>,
     session: String,
-    /// Where no daemon ran before.
+    /// The daemon, if none ran before.
     daemon: Option<Child>,
     directory: tempfile::TempDir,
 }
 
 impl Lttng {
-    /// Compiles the program, starts the session and the program in it, and sees to it that its
-    /// points are recorded.
+    /// Compiles the program, starts the session and the program in it, and checks that its points
+    /// are recorded.
     pub fn open(cpu: usize) -> Result<Lttng, String> {
         let directory = tempfile::Builder::new().prefix("punctual-lttng-").tempdir();
         let directory = directory.map_err(|why| format!("a temporary directory: {why}"))?;
@@ -62,7 +61,7 @@ impl Lttng {
         Ok(lttng)
     }
 
-    /// Lets a batch of points be passed, and takes their stamps.
+    /// Has a batch of points passed, and takes their timestamps.
     pub fn batch(&mut self) -> Result<(), String> {
         let go = self.go.as_mut().ok_or("it has ended")?;
         go.write_all(b"x")
@@ -74,7 +73,7 @@ impl Lttng {
         Ok(())
     }
 
-    /// Stopping a session writes what its buffers hold.
+    /// Stopping a session writes its buffers.
     fn is_recorded(&self) -> Result<(), String> {
         lttng(&["stop", &self.session])?;
         let bytes = size_below(&self.directory.path().join("trace"));
@@ -112,7 +111,7 @@ fn compile(directory: &Path) -> Result<(), String> {
     )
 }
 
-/// Starts a session daemon where none answers. It ends with the thread that measures.
+/// Starts a session daemon if none answers. It ends with the measuring thread.
 fn daemon() -> Result<Option<Child>, String> {
     if lttng(&["list"]).is_ok_and(|()| is_running()) {
         return Ok(None);
@@ -132,15 +131,15 @@ fn daemon() -> Result<Option<Child>, String> {
     Ok(Some(child))
 }
 
-/// Whether a session daemon ran before.
+/// Whether a session daemon is running.
 fn is_running() -> bool {
     let comms = fs::read_dir("/proc").into_iter().flatten().flatten();
     let comms = comms.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
     comms.into_iter().any(|comm| comm.trim() == "lttng-sessiond")
 }
 
-/// A measuring thread has all signals blocked, and children inherit that: a daemon that cannot be
-/// ended is none to be left behind.
+/// Makes a child end with punctual, and unblocks its signals: a measuring thread's are all blocked
+/// and inherited, and a daemon could not be terminated.
 fn ending_with_us(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
     // SAFETY: between fork and exec only async-signal-safe calls are made (signal-safety(7)), on
@@ -176,7 +175,7 @@ fn begin(session: &str, directory: &Path) -> Result<(), String> {
 fn start(directory: &Path, cpu: usize) -> Result<Child, String> {
     let mut command = Command::new(directory.join("points"));
     command.arg(cpu.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Registering with the session daemon is waited for: points passed before would be no points.
+    // Waits for registration with the session daemon: points passed before would be lost.
     command.env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
     ending_with_us(&mut command)
         .spawn()
@@ -188,8 +187,8 @@ fn end(session: &str, daemon: Option<&mut Child>) {
         let _ = lttng(&["destroy", session]);
     }
     if let Some(daemon) = daemon {
-        // Killed, it would leave its consumer.
-        // SAFETY: kill takes numbers alone; the child is ours and not yet waited for.
+        // If it were killed, its consumer would remain.
+        // SAFETY: kill takes only numbers; the child is ours and has not been reaped.
         unsafe { libc::kill(daemon.id() as libc::pid_t, libc::SIGTERM) };
         let _ = daemon.wait();
     }
@@ -202,7 +201,7 @@ fn lttng(words: &[&str]) -> Result<(), String> {
     )
 }
 
-/// Runs it to its end; the last line of its stderr is the reason where it failed.
+/// Runs it to its end; on failure, the last line of its stderr is the reason.
 fn run_to_end(command: &mut Command, what: &str) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{what}: {why}"))?;
     if output.status.success() {

@@ -1,5 +1,5 @@
-//! The mechanisms that write a test point, each opened separately: what this system lacks is
-//! reported, and the others go on.
+//! The mechanisms that write a test point, each opened separately: those that this system lacks are
+//! reported, and the others are measured.
 
 use super::lttng::Lttng;
 use super::module::{Stored, ioctl_number};
@@ -16,25 +16,25 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Where a memfd's offset begins again.
+/// The size at which a memfd's offset restarts.
 pub const MEMFD_SIZE: libc::off_t = 1 << 20;
 
 pub enum OpenMechanism {
     Clock,
     /// The ring of test points.
     Ring(OwnRing),
-    /// A system call, with another one before it that is not timed.
+    /// A system call, with an untimed call before it.
     Raw {
         timed: Raw,
         before: Option<Raw>,
         /// In use by number.
         _open: Vec<OwnedFd>,
-        /// Of punctual's own module: what it stored.
+        /// For punctual's own module: the number of points that it stored.
         stored: Option<Stored>,
     },
-    /// pwrite(2) at an offset that goes on.
+    /// pwrite(2) at an advancing offset.
     Memfd(File),
-    /// io_uring, and what it writes to.
+    /// io_uring, and its file.
     Uring(Box<Uring>, File),
     Uprobe(Box<OwnProbe>),
     /// A program with LTTng's tracepoints.
@@ -42,8 +42,8 @@ pub enum OpenMechanism {
 }
 
 impl OpenMechanism {
-    /// Opens a mechanism; `payload` is what is written and lives longer. The error names what is
-    /// missing.
+    /// Opens a mechanism; `payload` is the written data and must outlive it. The error names what
+    /// is missing.
     pub fn open(
         mechanism: PointMechanism,
         payload: &mut [u8],
@@ -56,7 +56,7 @@ impl OpenMechanism {
             PointMechanism::Ring => OwnRing::open().map(OpenMechanism::Ring),
             PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
             PointMechanism::Procfs => {
-                // The name of this thread, given to it again.
+                // Writes the name of this thread again.
                 let path = format!("/proc/self/task/{}/comm", punctual_sys::attributes::tid());
                 let file = File::options()
                     .write(true)
@@ -105,7 +105,7 @@ impl OpenMechanism {
                     (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
                 let take = Raw::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
                 let give = Raw::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
-                // What the first call before takes out again.
+                // The data that the first untimed call takes out.
                 give.call();
                 Ok(raw(give, Some(take), vec![from, to]))
             }

@@ -3,18 +3,18 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The module stores at most so much beside the time (PAYLOAD_MAX of punctual_point.c).
+/// The maximum number of payload bytes that the module stores (PAYLOAD_MAX of punctual_point.c).
 const PAYLOAD_MAX: usize = 40;
 const PARAMETERS: &str = "/sys/module/punctual_point/parameters";
 
-/// What the module counted of the points that came by one way.
+/// The module's count of points that came by one way.
 pub struct Stored {
     counter: PathBuf,
     before: u64,
 }
 
 impl Stored {
-    /// Opens a file of the module; the error says what is missing.
+    /// Opens a file of the module; the error names what is missing.
     pub fn open(path: &str, counter: &str, payload: &[u8]) -> Result<(File, Stored), String> {
         let counter = Path::new(PARAMETERS).join(counter);
         if !counter.exists() {
@@ -34,7 +34,7 @@ impl Stored {
         Ok((file, Stored { counter, before }))
     }
 
-    /// Points that it stored since this was opened.
+    /// Points that it has stored since this was opened.
     pub fn counted(&self) -> Result<u64, String> {
         read(&self.counter).map(|now| now.saturating_sub(self.before))
     }

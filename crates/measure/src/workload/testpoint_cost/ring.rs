@@ -1,5 +1,5 @@
-//! The ring of punctual's own test points: points passed one after the other, their stamps read
-//! back from the record.
+//! The ring of punctual's own test points: points passed in sequence, their timestamps read back
+//! from the record.
 
 use punctual_testpoint::layout::{
     CLOCK_MONOTONIC, COUNT_SHIFT, Control, RINGS_AT, RINGS_MAX, Ring, SLOTS_AT, SLOTS_MAX, Slot,
@@ -15,7 +15,7 @@ pub const BATCH: usize = 1_024;
 
 static POINT: Point = Point::new("punctual.testpoint-cost");
 
-/// This thread's ring, as it lies in the file of the process.
+/// This thread's ring in the file of the process.
 pub struct OwnRing {
     file: File,
     at: u64,
@@ -26,8 +26,7 @@ pub struct OwnRing {
 }
 
 impl OwnRing {
-    /// Makes points ready, passes the first one, and finds the ring that this thread has got for
-    /// it.
+    /// Starts points, passes the first one, and finds the ring that this thread has got for it.
     pub fn open() -> Result<OwnRing, String> {
         let path = punctual_testpoint::start().map_err(|why| why.to_string())?;
         punctual_testpoint::record(Mode::Flight);
@@ -57,7 +56,7 @@ impl OwnRing {
         Err("this thread has no ring of points".to_owned())
     }
 
-    /// Passes so many points directly after one another.
+    /// Passes this many points in sequence.
     #[inline(never)]
     pub fn pass(&self, points: usize) {
         for value in 0..points {
@@ -71,8 +70,8 @@ impl OwnRing {
         POINT.hit1(0);
     }
 
-    /// Passes a batch and reads its stamps back: one more than the batch, the point before it. The
-    /// answer is how many points the record holds more than before, which must be the batch.
+    /// Passes a batch and reads its timestamps back: one more than the batch, the point before it.
+    /// Returns the number of new points in the record, which must equal the batch.
     pub fn batch(&mut self) -> Result<u64, String> {
         self.hit();
         let before = self.head()?;
@@ -80,7 +79,7 @@ impl OwnRing {
         let head = self.head()?;
         self.stamps.clear();
         let size = size_of::<Slot>();
-        // The ring goes round: read in one or two pieces.
+        // The ring wraps around: read in one or two pieces.
         let (first, count) = (before - 1, BATCH as u64 + 1);
         let (begin, length) = (first % self.slots, count.min(self.slots - first % self.slots));
         let (one, two) = self.bytes.split_at_mut(length as usize * size);

@@ -1,4 +1,4 @@
-//! The commands that documents show.
+//! The commands in documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub struct Shown {
     pub place: String,
     pub words: Vec<String>,
-    /// Within a sentence, which may leave out what the command needs beside.
+    /// Within a sentence, which may omit required arguments.
     pub is_mention: bool,
 }
 
@@ -74,8 +74,8 @@ pub fn advised(path: &Path) -> Vec<Shown> {
     all.filter_map(|text| shown(&place, &text, true)).collect()
 }
 
-/// Lines of code blocks that begin with `punctual`, and such code within sentences. A word with
-/// capitals stands for a value; `…` for more of them, and `[]` for what may be left out.
+/// Lines of code blocks that begin with `punctual`, and such code within sentences. A capitalised
+/// word is a placeholder for a value; `…` for more of them, and `[]` for optional parts.
 pub fn commands(path: &Path) -> Vec<Shown> {
     let text = fs::read_to_string(path).unwrap();
     let mut fenced = false;
@@ -100,7 +100,7 @@ pub fn commands(path: &Path) -> Vec<Shown> {
 fn shown(place: &str, code: &str, is_mention: bool) -> Option<Shown> {
     let code = code.trim_start_matches("sudo ");
     let rest = code.strip_prefix("punctual ")?;
-    // What the shell does with the rest of the line.
+    // The parts of the line for the shell.
     let rest = [" # ", " | ", " > ", "; ", " \\", "  "]
         .into_iter()
         .filter_map(|end| rest.find(end))

@@ -1,4 +1,4 @@
-//! The words of `--backend`: those of `trace` of which cycles can be made.
+//! The words of `--backend`: those of `trace` that can provide cycles.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_record::Backend;
@@ -9,7 +9,7 @@ const BACKENDS: [(&str, Backend, &str); 3] = [
     ("tracefs", Backend::Tracefs, "the kernel's own trace buffers (docs/attach.md: Without BPF)"),
 ];
 
-/// For the option.
+/// The values of the option.
 pub fn parser() -> impl TypedValueParser<Value = Backend> {
     let values = BACKENDS.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
     PossibleValuesParser::new(values).map(|word| {

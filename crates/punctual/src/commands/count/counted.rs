@@ -1,4 +1,4 @@
-//! Counters of a command or a process, from being opened to being read.
+//! Counters of a command or a process, from opening to reading.
 
 use super::process::Process;
 use super::wanted::Wanted;
@@ -8,27 +8,27 @@ use punctual_record::perf::{Counter, Reading, Total, Whom};
 use punctual_session::counted;
 use punctual_sys::children::Used;
 
-/// What is wanted, with its counters or the reason why there are none.
+/// The requested counts, with counters or the reason why there are none.
 pub struct Counters(Vec<(Wanted, Option<Opened>)>);
 
 /// A counter for each thread, or why there is none.
 type Opened = Result<Vec<Counter>, String>;
 
-/// What the kernel counts without perf events.
+/// Counts of the kernel without perf events.
 pub enum Beside<'a> {
-    /// Of a command that has ended.
+    /// For a command that has ended.
     Wait4(&'a Used),
-    /// Of a process.
+    /// For a process.
     Proc(&'a Process),
 }
 
 impl Counters {
-    /// For the next programs that this thread starts.
+    /// Opens counters for the next programs that this thread starts.
     pub fn open(wanted: Vec<Wanted>) -> Counters {
         Counters::of(wanted, |event| Counter::of(event, Whom::Programs).map(|one| vec![one]))
     }
 
-    /// For the threads of a process and all that they start from now on.
+    /// Opens counters for the threads of a process and those that they start from now on.
     pub fn attach(wanted: Vec<Wanted>, process: &Process) -> Counters {
         let counters = Counters::of(wanted, |event| {
             let mut opened = Vec::new();
@@ -36,7 +36,7 @@ impl Counters {
                 match Counter::of(event, Whom::ThreadAndChildren(thread)) {
                     Ok(counter) => opened.push(counter),
                     Err(why) if process.has(thread) => return Err(why),
-                    // It has ended since they were listed.
+                    // The thread has ended since the list was read.
                     Err(_) => {}
                 }
             }
@@ -59,7 +59,7 @@ impl Counters {
         Counters(wanted.into_iter().map(open).collect())
     }
 
-    /// What is counted, with what its counters hold now; without those that there are none of.
+    /// The requests with the current values of their counters; those without counters are left out.
     pub fn now(&self) -> impl Iterator<Item = (&Wanted, Option<u64>)> {
         self.0.iter().filter_map(|(wanted, counters)| {
             let counters = counters.as_ref()?.as_ref().ok()?;
@@ -67,7 +67,7 @@ impl Counters {
         })
     }
 
-    /// What they hold, with what the kernel counts beside.
+    /// The final counts, including those without perf events.
     pub fn read(&self, beside: &Beside) -> Vec<Count> {
         self.0.iter().map(|(wanted, counters)| count(wanted, counters.as_ref(), beside)).collect()
     }
@@ -94,7 +94,7 @@ fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
         (Some(event), Some(counters)) => {
             let total = counters.as_ref().map_err(String::clone).and_then(|all| total(all));
             let mut count = counted::count(event, &total);
-            // Of threads that did not run while they were counted.
+            // Threads that did not run while they were counted.
             if let (Ok(total), Beside::Proc(_)) = (&total, beside)
                 && total.reading == Reading::default()
             {
@@ -105,8 +105,8 @@ fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
         _ => Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked),
     };
     wanted.name.clone_into(&mut count.name);
-    // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
-    // off. No program ends without a system call.
+    // Seen once in thousands: a tracepoint that others disable and enable at the same time stays
+    // disabled. No program ends without a system call.
     if wanted.name == "system-calls"
         && count.count == Fact::Known(0)
         && matches!(beside, Beside::Wait4(_))
@@ -136,7 +136,7 @@ fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
     }
 }
 
-/// What the kernel counts of every process.
+/// Counts that the kernel has for every process.
 fn from_wait4(name: &str, used: &Used) -> Option<u64> {
     let usage = used.usage;
     Some(match name {

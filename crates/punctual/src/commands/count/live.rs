@@ -1,4 +1,4 @@
-//! A line for each interval while something is counted.
+//! A line for each interval during a count.
 
 use super::counted::Counters;
 use super::wanted::Wanted;
@@ -11,7 +11,7 @@ use std::io;
 /// Lines after which the heading is repeated, as of vmstat(8).
 const HEADING: u64 = 20;
 
-/// What was printed last, and when.
+/// The last printed counts, and their time.
 pub struct Live<'c> {
     counters: &'c Counters,
     every: Nanos,
@@ -22,7 +22,7 @@ pub struct Live<'c> {
 }
 
 impl<'c> Live<'c> {
-    /// Intervals of this length from now on.
+    /// Starts intervals of this length.
     pub fn new(counters: &'c Counters, every: Nanos) -> Live<'c> {
         let now = clock::monotonic();
         let values = counters.now().map(|(_, value)| value).collect();

@@ -1,4 +1,4 @@
-//! A process that runs already: its threads, its CPU time, and the switches that /proc counts.
+//! A running process: its threads, its CPU time, and the switches that /proc counts.
 
 use crate::exit::Failure;
 use punctual_bundle::CpuTime;
@@ -7,16 +7,16 @@ use punctual_session::programs::is_there;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The unit of times in /proc/PID/stat: USER_HZ is 100 on every architecture that Linux has today
+/// The unit of times in /proc/PID/stat: USER_HZ is 100 on every current architecture of Linux
 /// (include/asm-generic/param.h).
 const TICK: Nanos = Nanos(10_000_000);
 
-/// The process, as it was when counting began and when it was read last.
+/// The process, at the begin of counting and at the last read.
 pub struct Process {
     pid: u32,
     began: Seen,
     last: Seen,
-    /// A thread ended meanwhile, and its switches with it.
+    /// Whether a thread ended meanwhile, with its switches.
     lost: bool,
 }
 
@@ -29,7 +29,7 @@ struct Seen {
 }
 
 impl Process {
-    /// One that is there.
+    /// An existing process.
     pub fn of(pid: u32) -> Result<Process, Failure> {
         if !is_there(pid) {
             return Err(Failure::refused(format!("there is no process {pid}")));
@@ -42,7 +42,7 @@ impl Process {
         Ok(Process { pid, last: began.clone(), began, lost: false })
     }
 
-    /// Its command line, or its name where it has none.
+    /// The process's command line, or its name without one.
     pub fn command(&self) -> Vec<String> {
         let read = |file| fs::read(format!("/proc/{}/{file}", self.pid)).unwrap_or_default();
         let words = |bytes: Vec<u8>| -> Vec<String> {
@@ -52,18 +52,18 @@ impl Process {
         Some(words(read("cmdline"))).filter(|line| !line.is_empty()).unwrap_or(words(read("comm")))
     }
 
-    /// Its threads when it was read last.
+    /// The process's threads at the last read.
     pub fn threads(&self) -> impl Iterator<Item = i32> {
         self.last.switches.keys().copied()
     }
 
-    /// Whether a thread of it is still there.
+    /// Whether a thread of it still exists.
     pub fn has(&self, thread: i32) -> bool {
         fs::exists(format!("/proc/{}/task/{thread}", self.pid)).unwrap_or(false)
     }
 
-    /// Begins to count from what /proc has now; returns how many threads began since it was read
-    /// before.
+    /// Begins to count from /proc's current values; returns how many threads began since the
+    /// earlier read.
     pub fn begin(&mut self) -> usize {
         let Some(now) = Seen::now(self.pid) else { return 0 };
         let new = now.switches.keys().filter(|t| !self.began.switches.contains_key(t)).count();
@@ -71,7 +71,7 @@ impl Process {
         new
     }
 
-    /// Reads it again; false: it has ended.
+    /// Reads the process again; false: it has ended.
     pub fn update(&mut self) -> bool {
         let now = Some(self.pid).filter(|pid| is_there(*pid)).and_then(Seen::now);
         let Some(now) = now else {
@@ -83,14 +83,14 @@ impl Process {
         true
     }
 
-    /// Of all threads, also of those that have ended.
+    /// The CPU time of all threads, including ended ones.
     pub fn cpu(&self) -> CpuTime {
         let (user, system) =
             (self.last.user - self.began.user, self.last.system - self.began.system);
         CpuTime { total: user + system, user, system }
     }
 
-    /// Switches by this name, if it is one of theirs.
+    /// The switches with this name, if there are any.
     pub fn switches(&self, name: &str) -> Option<Fact<u64>> {
         let which: fn(&(u64, u64)) -> u64 = match name {
             "context-switches" => |(voluntary, involuntary)| voluntary + involuntary,

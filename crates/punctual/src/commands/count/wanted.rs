@@ -1,20 +1,20 @@
-//! What is to be counted.
+//! The requested counts.
 
 use crate::exit::Failure;
 use punctual_core::PerfEvent;
 use punctual_core::perf_event::NAMED;
 use punctual_record::tracefs::Tracefs;
 
-/// A count and where it comes from.
+/// A count and its source.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What it is called.
+    /// The name of the count.
     pub name: String,
-    /// The event behind it; `None`: wait4(2) alone knows it.
+    /// The event to count; `None`: only wait4(2) has it.
     pub event: Option<PerfEvent>,
 }
 
-/// What is counted unless something else is asked for.
+/// The default counts.
 fn usual() -> Vec<Wanted> {
     let of = |name: &str, event: PerfEvent| Wanted { name: name.to_owned(), event: Some(event) };
     let from_wait4 = |name: &str| Wanted { name: name.to_owned(), event: None };
@@ -31,14 +31,14 @@ fn usual() -> Vec<Wanted> {
         of("futex-calls", PerfEvent::tracepoint("syscalls", "sys_enter_futex")),
         of("signals", PerfEvent::tracepoint("signal", "signal_deliver")),
     ];
-    // As many as most PMUs count at once.
+    // The number that most PMUs count at once.
     all.extend(
         ["cycles", "instructions", "branches", "branch-misses"].into_iter().filter_map(named),
     );
     all
 }
 
-/// Reads the words of `--events`: all mistakes at once.
+/// Parses the words of `--events`; reports all errors at once.
 pub fn wanted(words: &[String]) -> Result<Vec<Wanted>, Failure> {
     let added = words.first().is_some_and(|first| first.starts_with('+'));
     let mut all = if words.is_empty() || added { usual() } else { Vec::new() };
@@ -59,13 +59,12 @@ pub fn wanted(words: &[String]) -> Result<Vec<Wanted>, Failure> {
     }
 }
 
-/// Each is a descriptor, also of every task of the command.
+/// The maximum: each is a descriptor, also for every task of the command.
 const MOST: usize = 64;
 
 fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
     let event: PerfEvent = word.parse().map_err(|why| format!("--events: {why}"))?;
-    // Who may not look into tracefs learns why there is no count, and not that there is no such
-    // tracepoint.
+    // Without access to tracefs the reason is the access, not a missing tracepoint.
     if let (PerfEvent::Tracepoint { group, name }, Some(tracefs)) = (&event, tracefs)
         && !tracefs.events(group).contains(name)
     {
@@ -74,7 +73,7 @@ fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
     Ok(event)
 }
 
-/// The names that can be given.
+/// The valid names.
 pub fn list() -> String {
     let mut text = String::new();
     for event in NAMED {

@@ -1,5 +1,5 @@
-//! The demo's loads where stress-ng is missing: this program again, under another name, with
-//! nothing of the rest in it. They end as all loads do, by the guard.
+//! The demo's loads if stress-ng is missing: this program again, under another name, without any
+//! other part of it. They end as all loads do, by the guard.
 
 use crate::output;
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// The first argument of the program that is a load.
+/// The first argument that makes the program a load.
 pub const ARGUMENT: &str = "demo-load";
 /// A process that ends at once, for the load that starts processes.
 const NOTHING: &str = "nothing";
@@ -16,7 +16,7 @@ const MEMORY: usize = 64 << 20;
 const PAGE: usize = 4096;
 const PERIOD: Duration = Duration::from_micros(100);
 
-/// Works for ever, at what the word says.
+/// Runs the load of this name for ever.
 pub fn serve(word: &str) -> ExitCode {
     let worked = match word {
         "compute" => compute(),
@@ -34,10 +34,10 @@ pub fn serve(word: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A load ends by itself only where it cannot go on.
+/// A load ends by itself only on an error.
 type Endless = Result<std::convert::Infallible, io::Error>;
 
-/// Two CPUs.
+/// Loads two CPUs.
 fn compute() -> Endless {
     let work = || {
         let mut number = 1.0_f64;
@@ -49,7 +49,7 @@ fn compute() -> Endless {
     work()
 }
 
-/// Memory is asked for, each page touched, and given back.
+/// Allocates memory, touches each page, and frees it.
 fn touch_memory() -> Endless {
     loop {
         let mut memory = vec![0_u8; MEMORY];
@@ -65,7 +65,7 @@ fn start_processes() -> Endless {
     }
 }
 
-/// A byte there and back, between two threads.
+/// Passes a byte to and fro between two threads.
 fn send_messages() -> Endless {
     let (mut asked, mut ask) = io::pipe()?;
     let (mut answered, mut answer) = io::pipe()?;

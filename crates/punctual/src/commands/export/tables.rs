@@ -11,17 +11,17 @@ use punctual_session::messages::shown;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How deep bundles are looked for: a directory of labs has theirs three below it.
+/// The search depth for bundles: a directory of labs has them three levels below it.
 const DEPTH: usize = 6;
 
-/// A bundle that was found.
+/// A bundle of the search.
 struct Found {
     path: PathBuf,
     id: String,
     lab: Option<(String, RunName)>,
 }
 
-/// What became of the bundles.
+/// The counts of bundles by result.
 #[derive(Default)]
 struct Counted {
     added: u64,
@@ -30,7 +30,7 @@ struct Counted {
     unreadable: u64,
 }
 
-/// Finds all bundles, and writes what is not there yet, partition by partition.
+/// Finds all bundles, and writes missing ones, partition by partition.
 pub fn write(paths: &[PathBuf], machine: Option<&str>, output: Option<&Path>) -> Ending {
     let root = output.ok_or_else(|| {
         Failure::refused("this format is a directory of tables: name it with -o DIR")
@@ -92,7 +92,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// A bundle, or what is below a directory; `lab` is the name of the lab that it is in.
+    /// Adds a bundle, or those below a directory; `lab` is the name of its lab.
     fn look(&mut self, path: &Path, lab: Option<&str>, depth: usize) {
         let place = Member::root(path);
         if place.join("bundle.json").exists() {
@@ -107,7 +107,7 @@ impl Finder<'_> {
         below.sort();
         for path in below {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // What runs of a lab write to before they have a name, and what failed.
+            // Skips unfinished and failed runs of a lab.
             if !name.starts_with('.') && !name.ends_with(".failed") && is_directory(&path) {
                 self.look(&path, own.as_deref().or(lab), depth - 1);
             }

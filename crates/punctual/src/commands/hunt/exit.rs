@@ -2,7 +2,7 @@
 
 use crate::exit::{Ending, Exit, Failure};
 
-/// What `git bisect run` understands (git-bisect(1)): 1 bad, 125 cannot be tested, 128 stop.
+/// The exit codes of `git bisect run` (git-bisect(1)): 1 bad, 125 cannot be tested, 128 stop.
 pub fn for_bisect(ended: Ending) -> Ending {
     let mapped = |exit| match exit {
         Exit::Done => Exit::Done,

@@ -1,4 +1,4 @@
-//! `punctual hunt report`: what a search found, once more.
+//! `punctual hunt report`: the findings of a search, again.
 
 use crate::commands::printing;
 use crate::exit::{Ending, Failure, Outputs};
@@ -48,10 +48,10 @@ pub fn run(args: Args) -> Ending {
     outputs.end(document.exit())
 }
 
-/// What a search found, in its directory.
+/// The findings in a search's directory.
 ///
 /// # Errors
-/// It cannot be read, or is of another version.
+/// The document cannot be read, or is of another version.
 pub fn read(directory: &Path) -> Result<HuntDocument, Failure> {
     let member = Member::root(directory).join(DOCUMENT);
     let document: HuntDocument = member.read_json().map_err(Failure::refused)?;
@@ -65,7 +65,7 @@ pub fn read(directory: &Path) -> Result<HuntDocument, Failure> {
     }
 }
 
-/// Writes the page; its path.
+/// Writes the page; returns its path.
 pub fn write(
     document: &HuntDocument,
     directory: &Path,

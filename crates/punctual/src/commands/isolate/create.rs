@@ -48,7 +48,7 @@ pub struct Args {
     without: Without,
 }
 
-/// Creates the partition, or prints what it would do.
+/// Creates the partition, or prints the changes that would be made.
 pub fn run(args: Args) -> Ending {
     let request = request(&args)?;
     let (files, store) = system();
@@ -87,7 +87,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
     })
 }
 
-/// The plan, a line a change, as it would be made.
+/// The plan, a line per change.
 fn planned(plan: &Plan) -> String {
     let mut text = format!(
         "CPU {} for real-time tasks, {} for all others\n",
@@ -145,7 +145,7 @@ fn change(step: &Step) -> String {
     }
 }
 
-/// What was done.
+/// The changes that were made.
 fn made(partition: &Partition) -> String {
     let note = &partition.note;
     let changed =
@@ -196,7 +196,7 @@ fn refusal(one: &StepResult) -> String {
     format!("{:<22} `{}` to {}: {why}", one.step, one.requested, plain(&one.path))
 }
 
-/// A heading with its lines; nothing without lines.
+/// A heading with its lines; empty without lines.
 pub fn section(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
     for (place, line) in lines.enumerate() {
         if place == 0 {

@@ -16,8 +16,7 @@ use std::process::Command;
 
 /// Run a command in a partition
 ///
-/// The process is replaced by the command (exec), so signals, output and exit code are those of the
-/// command.
+/// The process is replaced by the command (exec): signals, output and exit code are the command's.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate run rt -- ./control-loop\n  punctual \
                         isolate run --cpus 3 --fifo 80 rt -- cyclictest -m -p 80\n  punctual \
@@ -64,7 +63,7 @@ pub struct MoveArgs {
     partition: String,
 }
 
-/// Enters the partition and becomes the command.
+/// Enters the partition and executes the command.
 pub fn run(args: RunArgs) -> Ending {
     let (files, store) = system();
     let scheduling = scheduling(&args)?;
@@ -80,7 +79,7 @@ pub fn run(args: RunArgs) -> Ending {
     )))
 }
 
-/// Moves each.
+/// Moves each task.
 pub fn run_move(args: MoveArgs) -> Ending {
     let (files, store) = system();
     let entry =
@@ -143,7 +142,7 @@ fn deadline(text: &str) -> Result<Scheduling, Failure> {
             "--deadline takes three durations: runtime, deadline, period (`1ms,5ms,10ms`)",
         ));
     };
-    // sched(7): the kernel wants 1024 ns ≤ runtime ≤ deadline ≤ period.
+    // sched(7): the kernel requires 1024 ns ≤ runtime ≤ deadline ≤ period.
     if runtime.ns() < 1024 || runtime > deadline || deadline > period {
         return Err(Failure::refused("--deadline requires 1024ns ≤ runtime ≤ deadline ≤ period"));
     }

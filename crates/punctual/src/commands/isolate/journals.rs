@@ -10,7 +10,7 @@ pub fn system() -> (Root, Directory) {
     (Root::system(), Directory::system())
 }
 
-/// Journals that cannot be used keep anything from being started.
+/// The error of unusable journals, which prevent any start.
 pub fn journal_failure(error: JournalError) -> Failure {
     match &error {
         JournalError::Store { source, .. } if source.kind() == ErrorKind::PermissionDenied => {

@@ -20,7 +20,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Lists every cgroup that has been given CPUs of its own.
+/// Lists every cgroup with assigned CPUs.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
     let views = isolate::list(&files, &store).map_err(Failure::refused)?;

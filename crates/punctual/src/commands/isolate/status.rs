@@ -34,12 +34,12 @@ pub struct Args {
     json: bool,
 }
 
-/// All that is known.
+/// All known facts.
 #[derive(Serialize)]
 struct Answer {
-    /// The partition, if there is one; unavailable without the right to read the journals.
+    /// The partition, if there is one; unavailable without access to the journals.
     partition: Fact<Option<Status>>,
-    /// What ran on the CPUs.
+    /// The tasks that ran on the CPUs.
     visits: Fact<Activity>,
 }
 
@@ -52,7 +52,7 @@ pub fn run(args: Args) -> Ending {
         .map(|text| isolate::parse_cpus_on(&files, text).map_err(Failure::refused))
         .transpose()?;
     let partition = match isolate::status(&files, &store) {
-        // Whoever names the CPUs can count visits without any right.
+        // With named CPUs, visits can be counted without any rights.
         Err(error) if wanted.is_some() => Fact::Unavailable(error.to_string()),
         other => Fact::Known(other.map_err(journal_failure)?),
     };

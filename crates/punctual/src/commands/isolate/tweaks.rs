@@ -11,7 +11,7 @@ use std::fmt::Write;
 #[command(after_help = "Example: punctual isolate tweaks | less")]
 pub struct Args {}
 
-/// Prints them.
+/// Prints the tweaks.
 pub fn run(Args {}: Args) -> Ending {
     let mut text = String::new();
     for tweak in tweaks::all() {
@@ -21,11 +21,10 @@ pub fn run(Args {}: Args) -> Ending {
     Ok(Exit::Done)
 }
 
-/// The tweaks to leave out: one flag for each entry of the table.
+/// The tweaks to omit: one flag for each entry of the table.
 pub struct Without(pub Vec<String>);
 
-/// The name of a flag. clap wants names that live as long as the program; this is called once a
-/// tweak and use.
+/// The name of a flag. clap requires static names; this is called once per tweak and use.
 fn flag(tweak: &str) -> &'static str {
     format!("no-{tweak}").leak()
 }

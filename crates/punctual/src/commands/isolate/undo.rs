@@ -53,7 +53,7 @@ pub fn run(args: Args) -> Ending {
         output::print_json(&report)?
     } else {
         output::print(&format_report(&report))?;
-        // It outlives a boot, so it is in no journal.
+        // A tuning across reboots outlives a boot, so no journal has it.
         if let Some(place) = going_on(&files) {
             output::say(&format!(
                 "note: a tuning across reboots goes on in {0}: `punctual tune undo {0}` takes its \

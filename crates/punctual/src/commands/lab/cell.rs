@@ -1,4 +1,4 @@
-//! `punctual lab cell`: one run of a lab, for whatever distributes them.
+//! `punctual lab cell`: one run of a lab, for other systems that distribute them.
 
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -31,7 +31,7 @@ pub struct Args {
     exact: bool,
 }
 
-/// Runs it, unless its bundle is there.
+/// Runs the cell, unless its bundle exists.
 pub fn run(args: Args) -> Ending {
     let interrupts = Interrupts::listen()?;
     let directory = Directory::join(&args.directory)?;

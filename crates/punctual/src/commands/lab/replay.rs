@@ -1,5 +1,5 @@
-//! `punctual lab replay`: the worst sample of a cell of a lab: the very one in virtual time,
-//! replayed from what was kept of its run; elsewhere another run, with the recorder on.
+//! `punctual lab replay`: the worst sample of a cell of a lab: in virtual time the very same,
+//! replayed from the stored files of its run; elsewhere another run, with recording enabled.
 
 use super::report::inside;
 use crate::commands::bundle::show_options_of;
@@ -117,15 +117,15 @@ pub fn run(args: Args) -> Ending {
     compare_with_lab(&args, exact, cell, seed, &bundle)
 }
 
-/// The first run of a seed, where it can be replayed from what was kept of it.
+/// The first run of a seed, if it can be replayed from its stored files.
 fn kept_run(args: &Args, seed: &SeedDocument) -> Option<Bundle> {
     let name = seed.runs.first()?.bundle.as_ref()?;
     let bundle = Bundle::open(inside(&args.directory, name)?.path()).ok()?;
     bundle.manifest.target.as_ref()?.made_of.is_some().then_some(bundle)
 }
 
-/// What delayed the worst samples of the very run: from its bundle where it was explained before,
-/// else by a replay.
+/// Shows the delays of that run's worst samples: from its bundle if explained before, else by a
+/// replay.
 fn shown_again(args: &Args, seed: &SeedDocument, kept: &Bundle) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
     let known: Option<ExactDocument> = kept.document(EXACT_MEMBER).unwrap_or_default();
@@ -166,7 +166,7 @@ fn shown_again(args: &Args, seed: &SeedDocument, kept: &Bundle) -> Ending {
     Ok(Exit::Done)
 }
 
-/// The seed asked for, or the worst.
+/// The requested seed, or the worst.
 fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failure> {
     let worst = || {
         let max = |seed: &&SeedDocument| seed.series.iter().filter_map(|series| series.max).max();
@@ -196,7 +196,7 @@ fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitS
         .arg(experiment);
     command.args(how);
     command.stdin(Stdio::null());
-    // Its explanation is shown once it is known to be that of the lab's run.
+    // The explanation is shown once it is known to be that of the lab's run.
     if how == Some(EXACT) {
         command.stdout(Stdio::null());
     }
@@ -215,7 +215,7 @@ fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitS
     }
 }
 
-/// The explanation, if it is that of the run in the lab, whose bundle is `kept`.
+/// The explanation, if it is that of the lab's run, whose bundle is `kept`.
 fn traced(
     recorded: Option<&str>,
     replay: &Bundle,
@@ -247,7 +247,7 @@ fn traced(
     Ok(Exit::Done)
 }
 
-/// Whether the timeline is the same, and what is to be seen of it.
+/// Reports whether the timeline is the same, and how to see more.
 fn compare_with_lab(
     args: &Args,
     traced_exactly: bool,

@@ -62,10 +62,10 @@ pub fn run(args: Args) -> Ending {
     outputs.end(document.exit())
 }
 
-/// What a lab's directory holds, with what is known of its worst samples by now.
+/// The document in a lab's directory, with the current knowledge of its worst samples.
 ///
 /// # Errors
-/// It cannot be read, or is of another version.
+/// The document cannot be read, or is of another version.
 pub fn read(directory: &Path) -> Result<LabDocument, Failure> {
     let mut document = lab::read(directory).map_err(Failure::refused)?;
     worst::refresh(&mut document, directory);
@@ -77,7 +77,7 @@ fn stored_cell(run: &StoredRun) -> Option<StoredCell<'_>> {
     Some(StoredCell { cell: run.cell.as_deref()?, seed, verdict, bundle })
 }
 
-/// The lab of this name as the tables have it, and its page.
+/// The lab of this name from the tables, and its page.
 fn of_tables(
     tables: &Path,
     name: &Path,
@@ -117,8 +117,7 @@ pub fn write(
     output::write_page(file, &Member::root(directory).join("report.html"), &page)
 }
 
-/// The page as it stands in `file`, or in the lab's directory; that of each cell's worst run is
-/// written.
+/// The page for `file`, or for the lab's directory; writes that of each cell's worst run.
 ///
 /// # Errors
 /// A template does not fit its data.
@@ -134,8 +133,8 @@ pub fn page(
     html::lab(document, &pooled, &pages, &directory.display().to_string())
 }
 
-/// Writes the page of a cell's worst run; how the lab's page leads there. A run without one,
-/// because it is damaged or may not be written to, is not led to.
+/// Writes the page of a cell's worst run; returns the link from the lab's page. A run without a
+/// page, because it is damaged or read-only, gets no link.
 fn page_of(
     document: &LabDocument,
     cell: &CellDocument,
@@ -153,7 +152,7 @@ fn page_of(
     }
 }
 
-/// The way from a page to another.
+/// The relative path from a page to another.
 fn from(page: &Path, other: &Path) -> Option<String> {
     let (page, other) = (std::path::absolute(page).ok()?, std::path::absolute(other).ok()?);
     let base = page.parent()?;
@@ -172,7 +171,7 @@ pub fn write_junit(document: &LabDocument, file: &Path) -> Result<(), Failure> {
     output::write_to(Some(file), &xml)
 }
 
-/// All seeds of a cell (first repetitions) as one bundle; `None` where there is none.
+/// All seeds of a cell (first repetitions) as one bundle; `None` without any.
 fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Option<Bundle> {
     let bundles = cell.seeds.iter().filter_map(|seed| seed.runs.first()?.bundle.as_ref());
     let members = bundles.filter_map(|name| inside(directory, name)).filter(Member::is_directory);
@@ -183,8 +182,7 @@ fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Opti
     Some(all)
 }
 
-/// A path in the document, if it stays inside the lab's directory: the document may come from
-/// anywhere.
+/// A path in the document, if it stays inside the lab's directory: the document is untrusted.
 pub fn inside(directory: &Path, name: &str) -> Option<Member> {
     let member = Member::root(directory).join(name);
     member.exists().then_some(member)

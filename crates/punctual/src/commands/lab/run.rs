@@ -82,7 +82,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// A lab file, and what `punctual run` is asked for as far as a lab has it.
+/// A lab file, with the options of `punctual run` that a lab supports.
 pub struct LabFile {
     pub file: PathBuf,
     pub plan: bool,
@@ -181,7 +181,7 @@ pub fn run(args: Args) -> Ending {
     outputs.end(document.exit())
 }
 
-/// The cells, and how long all of it takes.
+/// The cells, and the total time.
 fn described(planned: &Planned) -> String {
     let runs = planned.seeds.len() as u64 * u64::from(planned.repeat);
     let seeds = match planned.seeds.first() {

@@ -1,4 +1,4 @@
-//! `punctual probe --lines`: the source lines at which a probe can be.
+//! `punctual probe --lines`: source lines that can have a probe.
 
 use super::target::Target;
 use crate::exit::{Ending, Exit, Failure};
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
-/// A source file beyond this is not shown beside its lines.
+/// The maximum size of a source file whose text is shown.
 const SOURCE_MAX: u64 = 16 << 20;
 
 /// Lists the lines of these source files and functions; without any, the source files.
@@ -89,8 +89,8 @@ fn of_functions(functions: &[Function]) -> Result<Vec<SourceLines>, Failure> {
     listed.map(|listed| listed.concat())
 }
 
-/// What the first of these files that knows any such line says; the inner error is why none knows
-/// one, by the first of them.
+/// The result of the first of these files with any such line; the inner error is why none has one,
+/// for the first of them.
 fn first(
     files: &[PathBuf],
     which: &WhichLines,
@@ -135,7 +135,7 @@ fn overview(listed: &[SourceLines]) -> String {
     text
 }
 
-/// The lines of one source file, with their text where it can be read.
+/// The lines of one source file, with their text if readable.
 fn text(of: &SourceLines) -> String {
     let object = plain(&of.object.to_string_lossy());
     let lines = counted(of.lines.len() as u64, "line");

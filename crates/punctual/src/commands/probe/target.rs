@@ -1,4 +1,4 @@
-//! Whose functions: of a command, of a process, of everybody; and the files that hold them.
+//! The target of probes: a command, a process or all processes, and the files with their functions.
 
 use crate::exit::Failure;
 use punctual_lab::Libraries;
@@ -13,17 +13,17 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What is probed.
+/// The target of probes.
 pub enum Target {
-    /// A command that is to be started.
+    /// A command to start.
     Command { program: PathBuf, line: Vec<String>, user: Option<User> },
-    /// A process that runs.
+    /// A running process.
     Process(u32),
-    /// All of them.
+    /// All processes.
     Everyone,
 }
 
-/// The process that is probed; a command waits before its first instruction.
+/// The probed process; a command waits before its first instruction.
 pub enum Process {
     Gated { gated: Gated, name: String },
     Running(u32),
@@ -31,7 +31,7 @@ pub enum Process {
 }
 
 impl Target {
-    /// By the command line's words.
+    /// Parses the command line.
     pub fn of(
         pid: Option<u32>,
         everyone: bool,
@@ -51,7 +51,7 @@ impl Target {
         }
     }
 
-    /// What the bundle is called after.
+    /// The name of the bundle.
     pub fn name(&self) -> String {
         match self {
             Target::Command { line, .. } => command::name(line),
@@ -67,8 +67,7 @@ impl Target {
         }
     }
 
-    /// The files that functions without a path are looked for in: the program first, then its
-    /// libraries.
+    /// The files in which functions without a path are searched: the program, then its libraries.
     pub fn files(&self) -> Result<Vec<PathBuf>, Failure> {
         match self {
             Target::Command { program, .. } => of_program(program),
@@ -77,7 +76,7 @@ impl Target {
         }
     }
 
-    /// Makes the process of a command.
+    /// Creates the process of a command.
     pub fn start(&self, output_to_stderr: bool) -> Result<Process, Failure> {
         match self {
             Target::Command { program, line, user } => {
@@ -94,7 +93,7 @@ impl Target {
 }
 
 impl Process {
-    /// Whose calls are timed.
+    /// The processes whose calls are timed.
     pub fn whose(&self, children: bool) -> Whose {
         match self {
             Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) if children => {
@@ -107,7 +106,7 @@ impl Process {
         }
     }
 
-    /// The process whose calls are timed, if it is one.
+    /// The process whose calls are timed, if it is a single one.
     pub fn pid(&self) -> Option<u32> {
         match self {
             Process::Gated { gated, .. } => Some(gated.pid),
@@ -116,7 +115,7 @@ impl Process {
         }
     }
 
-    /// Lets the command begin; `None` where there is none.
+    /// Releases the command; `None` without one.
     pub fn release(self) -> Result<Option<Command>, Failure> {
         match self {
             Process::Gated { gated, name } => {
@@ -130,7 +129,7 @@ impl Process {
     }
 }
 
-/// A program, what it is interpreted by, and the libraries of both.
+/// A program, its interpreters, and the libraries of all.
 fn of_program(program: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut programs = vec![program.to_owned()];
     programs.extend(interpreters(program));
@@ -161,8 +160,8 @@ fn is_script(path: &Path) -> bool {
     first_line(path).is_some_and(|line| line.starts_with("#!"))
 }
 
-/// What runs a script (execve(2), "Interpreter scripts"): the program after `#!`, and what env(1)
-/// starts for it.
+/// The interpreters of a script (execve(2), "Interpreter scripts"): the program after `#!`, and the
+/// one that env(1) starts.
 fn interpreters(script: &Path) -> Vec<PathBuf> {
     let Some(line) = first_line(script).and_then(|line| line.strip_prefix("#!").map(str::to_owned))
     else {
@@ -178,8 +177,8 @@ fn interpreters(script: &Path) -> Vec<PathBuf> {
     [Some(first), of_env].into_iter().flatten().collect()
 }
 
-/// The files whose code a process has mapped. One that has been replaced since is reached through
-/// the mapping itself.
+/// The files whose code a process has mapped. A replaced file is accessed through the mapping
+/// itself.
 fn of_process(pid: u32) -> Result<Vec<PathBuf>, Failure> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
     let maps = maps.map_err(|why| {

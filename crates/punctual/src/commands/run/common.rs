@@ -5,7 +5,7 @@ use punctual_core::Nanos;
 use punctual_session::options::{RunOptions, SshOptions};
 use std::path::PathBuf;
 
-/// What `run` and `measure` have in common.
+/// The common options of `run` and `measure`.
 #[derive(clap::Args)]
 pub struct Common {
     /// Print the resolved plan (defaults, CPUs, priorities, estimated time) and start nothing
@@ -56,7 +56,7 @@ pub struct Common {
     pub elsewhere: SshArgs,
 }
 
-/// What `run`, `measure` and `attach` ask of the engine that runs them.
+/// The options of `run`, `measure` and `attach` for the engine.
 #[derive(clap::Args)]
 pub struct EngineArgs {
     /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
@@ -88,7 +88,7 @@ pub struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// What the run itself is asked for, on this system.
+    /// The options of the run itself, on this system.
     pub fn options(&self) -> RunOptions {
         RunOptions {
             stop_above: self.stop_above,
@@ -102,7 +102,7 @@ impl EngineArgs {
     }
 }
 
-/// Whether what recording costs is measured.
+/// Whether to measure the cost of recording.
 #[derive(clap::Args)]
 pub struct Calibration {
     /// Measure what recording costs before the run, in about 7 s: the latency of a timer thread
@@ -116,13 +116,13 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What was asked for, if anything.
+    /// The request, if any.
     pub fn asked(&self) -> Option<bool> {
         (self.calibrate || self.no_calibration).then_some(self.calibrate)
     }
 }
 
-/// What is asked of a target that is another system.
+/// The options of a target that is another system.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for ssh targets")]
 pub struct SshArgs {
@@ -147,7 +147,7 @@ impl SshArgs {
 }
 
 impl Common {
-    /// What the run itself is asked for; the rest is done with what it leaves.
+    /// The options of the run itself; the rest applies to its result.
     pub fn options(&self) -> RunOptions {
         RunOptions {
             plan_only: self.plan,

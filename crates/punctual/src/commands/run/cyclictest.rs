@@ -1,4 +1,4 @@
-//! The short options of cyclictest, where they mean the same here: keys of a measure.
+//! The short options of cyclictest, if they mean the same here: keys of a measure.
 
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::overrides::Override;
@@ -39,12 +39,12 @@ pub struct Cyclictest {
 }
 
 impl Cyclictest {
-    /// Whether it says how long to measure.
+    /// Whether it sets the length of the measurement.
     pub fn has_length(&self) -> bool {
         self.time.is_some() || self.l.is_some()
     }
 
-    /// As keys of a measure, with their values in TOML.
+    /// The keys of a measure, with their values in TOML.
     pub fn settings(&self) -> Vec<Override> {
         let of = |key: &str, value: Option<String>| Some((key.to_owned(), value?));
         let time = |span: Option<Nanos>| span.map(|span| quoted(&span.to_string()));

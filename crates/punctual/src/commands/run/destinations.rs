@@ -1,5 +1,4 @@
-//! Whether every file that a run will write can be written: asked before anything starts, not when
-//! an hour has been measured.
+//! Checks before the start that every file of a run can be written, not after an hour of measuring.
 
 use super::common::Common;
 use crate::commands::beside::refuse;
@@ -7,7 +6,7 @@ use crate::exit::Failure;
 use punctual_plan::{Output, Plan, Workload};
 use punctual_report::format::plain;
 
-/// The files beside the bundle, those of systress, and those that programs write to.
+/// Checks the files beside the bundle, those of systress, and those that programs write to.
 pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
     args.beside.check()?;
     for phase in &plan.phases {

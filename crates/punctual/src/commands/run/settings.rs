@@ -1,8 +1,8 @@
-//! Keys of a measure as they are written on a command line.
+//! Keys of a measure in the notation of a command line.
 
 use punctual_plan::text::quoted;
 
-/// A key and its value, which are written KEY=VALUE.
+/// A key and its value, written as KEY=VALUE.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     match !key.is_empty()
@@ -13,7 +13,7 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A value that is TOML already (a number, a list, `true`), or a text that is to be quoted.
+/// A value that is TOML already (a number, a list, `true`), or a text to quote.
 pub fn in_toml(value: &str) -> String {
     let bare = value.trim();
     let is_toml = bare.starts_with(['[', '{', '"', '\''])

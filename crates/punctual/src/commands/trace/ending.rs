@@ -13,7 +13,7 @@ use punctual_session::messages::shown;
 use punctual_session::recording::Done;
 use punctual_session::{limits, recorded};
 
-/// Closes the bundle, sums up on standard error, and ends as the command did.
+/// Closes the bundle, prints a summary on standard error, and ends with the command's code.
 pub fn end(
     writer: BundleWriter,
     done: Done,
@@ -23,7 +23,7 @@ pub fn end(
     quiet: bool,
 ) -> Ending {
     let closed = close(writer, done, outcome, command, limits)?;
-    // Under --quiet too: they are why it ends so.
+    // Under --quiet too: they are the reason for the exit code.
     watch::report_findings(&closed.of_limits);
     if !quiet {
         sum_up(&closed.bundle);
@@ -31,8 +31,8 @@ pub fn end(
     exit::of_code(code(&closed.verdict, command))
 }
 
-/// The exit code of a recording: that of the command, also where the recording ended it, unless
-/// something stands against it.
+/// The exit code of a recording: that of the command, even if the recording ended it, unless the
+/// verdict forbids it.
 pub fn code(verdict: &Verdict, command: Option<CommandEnd>) -> u8 {
     match (verdict.exit(), command) {
         (Exit::Done, Some(command)) => command.code,
@@ -40,18 +40,17 @@ pub fn code(verdict: &Verdict, command: Option<CommandEnd>) -> u8 {
     }
 }
 
-/// A recording that has ended.
+/// A closed recording.
 pub struct Closed {
-    /// What became of what was asked.
+    /// The verdict on the request.
     pub verdict: Verdict,
-    /// What was found of its limits.
+    /// The findings about its limits.
     pub of_limits: Vec<Finding>,
-    /// It.
+    /// The bundle of the recording.
     pub bundle: Bundle,
 }
 
-/// Writes the last files of the bundle: how the recording itself ended, what became of the limits
-/// on it, and the bundle.
+/// Writes the last files of the bundle: how the recording ended, and the results of its limits.
 pub fn close(
     mut writer: BundleWriter,
     done: Done,
@@ -76,7 +75,7 @@ pub fn close(
     Ok(Closed { verdict: summary.verdict, of_limits, bundle })
 }
 
-/// What the recording holds, who was busiest, and what can be asked of it next.
+/// Prints a summary of the recording, its busiest tasks, and possible next commands.
 fn sum_up(bundle: &Bundle) {
     let Some(opened) = recorded::open(bundle) else { return };
     let ((tally, occupancy), options) = (opened.counted(), show_options());

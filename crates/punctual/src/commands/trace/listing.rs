@@ -21,7 +21,7 @@ const BACKENDS: [(&str, Backend, &str); 4] = [
     ("tracefs", Backend::Tracefs, "the kernel's own trace buffers, for kernels without BPF"),
 ];
 
-/// For the option.
+/// The values of the option.
 pub fn backend_parser() -> impl TypedValueParser<Value = Backend> {
     let values = BACKENDS.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
     PossibleValuesParser::new(values).map(|word| {
@@ -41,10 +41,10 @@ pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
     words.iter().map(number).collect()
 }
 
-/// Where the words of a group begin.
+/// The column of a group's description.
 const BEHIND: usize = 17;
 
-/// Describes every group and tries to record it: only an attempt shows reliably what is available.
+/// Describes every group and tries to record it: only an attempt shows reliably whether that works.
 pub fn list() -> Ending {
     let tried = Recorder::start(Request::new(Group::ALL, request::online_cpus()?));
     let (available, findings) = match &tried {

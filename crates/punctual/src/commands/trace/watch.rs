@@ -1,4 +1,4 @@
-//! What is said on standard error while recording goes on.
+//! Messages on standard error during recording.
 
 use crate::output;
 use punctual_core::{Finding, MonotonicNs, Nanos};
@@ -8,10 +8,10 @@ use punctual_sys::clock;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;
 
-/// The distance between two lines.
+/// Time between two lines.
 const REFRESH: Nanos = Nanos::from_millis(500);
 
-/// A line that is written over itself: events a second, losses, size. Only on a terminal.
+/// A line that overwrites itself: events per second, losses, size. Only on a terminal.
 pub struct Line {
     shown: bool,
     began: MonotonicNs,
@@ -24,7 +24,7 @@ impl Line {
         Line { shown: !quiet && io::stderr().is_terminal(), began, last: began, events: 0 }
     }
 
-    /// Renews it when its time has come.
+    /// Updates the view when due.
     pub fn refresh(&mut self, progress: &Progress) {
         let now = clock::monotonic();
         if !self.shown || now - self.last < REFRESH {
@@ -44,7 +44,7 @@ impl Line {
             format::count(lost),
             size(bytes)
         );
-        // Nobody reads it: nothing is lost.
+        // A failed write loses nothing.
         let _ = write!(io::stderr(), "\r{line}\u{1b}[K");
     }
 }
@@ -57,7 +57,7 @@ impl Drop for Line {
     }
 }
 
-/// What is unavailable, before anything is waited for.
+/// Reports unavailable parts before any wait.
 pub fn report_findings(findings: &[Finding]) {
     for finding in findings {
         let evidence =
@@ -68,7 +68,7 @@ pub fn report_findings(findings: &[Finding]) {
     }
 }
 
-/// Bytes for people.
+/// A size for users.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),

@@ -1,4 +1,4 @@
-//! `punctual tune apply`: what was found, as files that the system reads when it starts.
+//! `punctual tune apply`: the findings, as files that the system reads when it starts.
 
 use crate::exit::{Ending, Exit};
 use crate::output;

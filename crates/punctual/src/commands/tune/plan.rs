@@ -1,4 +1,4 @@
-//! `--list` and `--dry-run`: what could be tried, and how long it takes. Nothing is changed.
+//! `--list` and `--dry-run`: the settings to try, and the time needed. Nothing is changed.
 
 mod reboots;
 
@@ -18,7 +18,7 @@ use std::path::Path;
 /// one, a noisy one.
 const SPREADS: [u32; 3] = [5, 20, 50];
 
-/// These settings, and what is left out.
+/// Prints these settings, and the omitted ones.
 pub fn settings(settings: &[Setting], left_out: &[NotTried]) -> Ending {
     output::print(&text(settings, left_out))?;
     Ok(Exit::Done)
@@ -34,7 +34,7 @@ fn text(settings: &[Setting], left_out: &[NotTried]) -> String {
     terminal::tune_settings(rows.collect(), left.collect(), &show_options())
 }
 
-/// The plan.
+/// Prints the plan.
 pub fn dry_run(spec: &Spec, place: &Path) -> Ending {
     if let Some(plan) = &spec.reboots {
         return reboots::dry_run(&text(&spec.settings, &spec.left_out), spec, plan, place);
@@ -66,7 +66,7 @@ pub fn dry_run(spec: &Spec, place: &Path) -> Ending {
     Ok(Exit::Done)
 }
 
-/// How long it takes with blocks of this length, by how much they differ.
+/// The time needed with blocks of this length, by their spread.
 fn times(spec: &Spec, block: Nanos) -> [(u32, Nanos); 3] {
     SPREADS.map(|percent| {
         let spread = (1.0 + f64::from(percent) / 100.0).ln();

@@ -1,4 +1,4 @@
-//! `punctual tune report`: what a tuning found, once more.
+//! `punctual tune report`: the findings of a tuning, again.
 
 use super::print;
 use crate::exit::{Ending, Exit, Failure};
@@ -27,13 +27,13 @@ pub struct Args {
     json: bool,
 }
 
-/// Reads what was found, and shows it.
+/// Reads the findings, and shows them.
 pub fn run(args: Args) -> Ending {
     let document = found(&args.directory)?;
     print(&document, &args.directory, args.json, args.output.as_deref()).end(Exit::Done)
 }
 
-/// Writes the page; its path.
+/// Writes the page; returns its path.
 pub fn write(
     document: &TuningDocument,
     directory: &Path,

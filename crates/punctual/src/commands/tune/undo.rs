@@ -1,4 +1,4 @@
-//! `punctual tune undo`: what a tuning across reboots wrote outside of its directory.
+//! `punctual tune undo`: removes the files of a tuning across reboots outside of its directory.
 
 use crate::exit::{Ending, Exit};
 use crate::output;
@@ -19,7 +19,7 @@ pub struct Args {
     directory: PathBuf,
 }
 
-/// Takes all back.
+/// Reverts everything.
 pub fn run(args: Args) -> Ending {
     let not_done = undo(&args.directory)?;
     let mut text = String::new();

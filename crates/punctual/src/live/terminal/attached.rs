@@ -1,4 +1,4 @@
-//! The picture of `punctual attach`: progress, a line a thread, the top culprit.
+//! The picture of `punctual attach`: progress, a line per thread, the top culprit.
 
 use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
@@ -9,13 +9,13 @@ use punctual_session::cycles::rows::ThreadRow;
 
 const KIND: usize = 12;
 const COUNT: usize = 11;
-/// Up to 9,999,999 µs.
+/// Columns for up to 9,999,999 µs.
 const TIME: usize = 10;
 const PROBLEM: usize = 9;
 const LEAST_NAME: usize = 12;
 const LONGEST_NAME: usize = 40;
 
-/// All lines, at most so many; threads that have no room are counted.
+/// All lines, at most the given number; threads without room are counted.
 pub fn draw(attached: &Attached, paper: Paper, height: usize) -> Vec<String> {
     let title = Line::new(paper).push(&clipped(&attached.name, 40, false), Style::BOLD);
     let threads = counted(attached.threads.len() as u64, "thread");
@@ -29,7 +29,7 @@ pub fn draw(attached: &Attached, paper: Paper, height: usize) -> Vec<String> {
     lines
 }
 
-/// A blank line, the head, a line a thread; nothing that the room has no line for.
+/// A blank line, the head, a line per thread, as far as there is room.
 fn table(attached: &Attached, paper: Paper, room: usize) -> Vec<String> {
     let all = &attached.threads;
     let longest = all.iter().map(|row| width_of(&plain(&row.name))).max().unwrap_or(0);
@@ -126,7 +126,7 @@ mod tests {
     fn drawn(attached: &Attached, width: usize, height: usize) -> String {
         let lines = draw(attached, Paper { width, colored: false }, height);
         assert!(lines.len() <= height);
-        // Attributes are no columns.
+        // Attributes take no columns.
         let plain = bare(&lines.join("\n"));
         assert!(plain.lines().all(|line| width_of(line) <= width), "{plain}");
         plain

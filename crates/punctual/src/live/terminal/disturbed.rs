@@ -1,4 +1,4 @@
-//! The picture of `punctual attach --cpus`: progress, and a line a CPU.
+//! The picture of `punctual attach --cpus`: progress, and a line per CPU.
 
 use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, lines_of};
@@ -11,10 +11,10 @@ const COUNT: usize = 12;
 const RATE: usize = 10;
 const TIME: usize = 13;
 const SHARE: usize = 12;
-/// Narrower terminals have no rate, and the originator before what it caused: that may be cut.
+/// Narrower terminals have no rate, and the originator before its effect, which may be cut.
 const WIDE: usize = 100;
 
-/// All lines, at most so many; CPUs that have no room are counted.
+/// All lines, at most the given number; CPUs without room are counted.
 pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
     let title = Line::new(paper).push(&format!("CPU {}", state.chosen), Style::BOLD);
     let title = title.push("  entries into the kernel", Style::DIM);
@@ -108,7 +108,7 @@ mod tests {
         let mut state = state(1);
         state.cpus[0].top = Some(TopEntry {
             what: "function call IPI smp_call_function_many_cond".to_owned(),
-            // As long as they come: 15 bytes, and the largest id.
+            // The maximum length: 15 bytes, and the largest id.
             originator: "Web Content-abc-4194303 [255]".to_owned(),
         });
         let text = drawn(&state, 80, 24);

@@ -1,5 +1,5 @@
-//! What the view shows: progress, a line a series with a small histogram, the CPUs, the loads,
-//! warnings.
+//! The contents of the view: progress, a line per series with a small histogram, the CPUs, the
+//! loads, warnings.
 
 mod columns;
 
@@ -10,7 +10,7 @@ use punctual_report::format::{clipped, count, duration, micros, micros_f64, plai
 use punctual_session::kept::KeptSeries;
 use punctual_session::run::watcher::Snapshot;
 
-/// All lines, at most so many; what does not fit is cut at the end of the table.
+/// All lines, at most the given number; excess ones are cut at the end of the table.
 pub fn draw(snapshot: &Snapshot, paper: Paper, height: usize) -> Vec<String> {
     let mut lines = progress_lines(snapshot, paper);
     let mut after = vec![cpu_line(snapshot, paper)];
@@ -32,7 +32,7 @@ fn progress_lines(snapshot: &Snapshot, paper: Paper) -> Vec<String> {
     vec![title.finish(), progress_bar(snapshot.elapsed, snapshot.planned, paper)]
 }
 
-/// How far it is, over the whole width.
+/// The progress, over the whole width.
 pub fn progress_bar(elapsed: Nanos, planned: Option<Nanos>, paper: Paper) -> String {
     match planned.filter(|planned| planned.ns() > 0) {
         Some(planned) => {
@@ -49,8 +49,8 @@ pub fn progress_bar(elapsed: Nanos, planned: Option<Nanos>, paper: Paper) -> Str
     }
 }
 
-/// A bar over the whole width with its label in the middle. What is done stands in reverse, which
-/// needs no color.
+/// A bar over the whole width with its label in the middle. The completed part is in reverse video,
+/// which needs no color.
 fn gauge(share: f64, label: &str, paper: Paper) -> String {
     let text = format!("{label:^width$}", width = paper.width);
     let done = (share * paper.width as f64).round() as usize;
@@ -60,7 +60,7 @@ fn gauge(share: f64, label: &str, paper: Paper) -> String {
     line.push(left, Style::PLAIN.color(Style::ON_GRAY)).finish()
 }
 
-/// A blank line, the head, a line a series; nothing that the room has no line for.
+/// A blank line, the head, a line per series, as far as there is room.
 fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
     let columns = Columns::for_width(paper.width, longest_name(snapshot));
     let series = snapshot.phase.live();
@@ -148,8 +148,7 @@ fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
     line.finish()
 }
 
-/// What to mind: periods missed and samples lost in all, since their columns may not fit, and
-/// warnings.
+/// Warnings: total missed periods and lost samples, since their columns may not fit, and findings.
 fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
     let series = snapshot.phase.live();
     let sum = |of: fn(&KeptSeries) -> u64| series.iter().map(|one| of(one)).sum::<u64>();

@@ -26,16 +26,16 @@ impl Style {
     }
 }
 
-/// What a line may use.
+/// The limits of a line.
 #[derive(Clone, Copy)]
 pub struct Paper {
     /// Columns of the terminal.
     pub width: usize,
-    /// Whether colors are welcome (no-color.org).
+    /// Whether colors are allowed (no-color.org).
     pub colored: bool,
 }
 
-/// A line while it is written.
+/// A line in progress.
 pub struct Line {
     text: String,
     left: usize,
@@ -47,7 +47,7 @@ impl Line {
         Line { text: String::new(), left: paper.width, colored: paper.colored }
     }
 
-    /// Adds as much of the text as fits. Names of others are harmless only after `clipped` or
+    /// Adds as much of the text as fits. Names from outside are harmless only after `clipped` or
     /// `plain`.
     pub fn push(mut self, text: &str, style: Style) -> Line {
         let fitting = as_much_as_fits(text.chars(), self.left);
@@ -78,8 +78,7 @@ impl Line {
     }
 }
 
-/// A name at most so wide. What is left out is taken from its middle: series of one measure differ
-/// at the end.
+/// A name of at most this width, shortened in the middle: series of one measure differ at the end.
 pub fn clipped_in_the_middle(name: &str, width: usize) -> String {
     let name = plain(name);
     if width_of(&name) <= width {
@@ -104,7 +103,7 @@ fn as_much_as_fits(characters: impl Iterator<Item = char>, width: usize) -> Stri
     text
 }
 
-/// A line each, and how many have no room.
+/// A line for each, with the number of those without room.
 pub fn lines_of<T>(
     all: &[T],
     room: usize,

@@ -24,30 +24,30 @@ pub(super) struct Programs<'a> {
     request: &'a Request,
     shared: Shared,
     constants: Vec<(&'static str, Vec<u8>)>,
-    /// Programs with BTF, where they are to be used.
+    /// Programs with BTF, if they are to be used.
     events: Option<(Btf, Object)>,
-    /// What is needed for programs without; asked for once, when it is first needed.
+    /// tracefs, for programs without BTF; opened when first needed.
     tracefs: Option<Result<Tracefs, String>>,
     translator: Translator,
     translated: bool,
 }
 
-/// What the program of `bpf/raw.bpf.c` is to do with the records of a tracepoint; offsets of 0 are
+/// The task of the program of `bpf/raw.bpf.c` for the records of a tracepoint; offsets of 0 mean
 /// none.
 #[derive(Default)]
 struct Copied {
-    /// Its number among the translator's.
+    /// Its number in the translator.
     number: usize,
-    /// How many bytes behind the common fields are copied.
+    /// The number of bytes copied after the common fields.
     bytes: usize,
-    /// Where the record names another task, a new one, a system call.
+    /// The positions in the record of another task, a new one, a system call.
     other: u32,
     child: u32,
     syscall: u32,
     to_names: bool,
 }
 
-/// Maps that all programs of a recorder have in common.
+/// Maps shared by all programs of a recorder.
 struct Shared {
     maps: Vec<(&'static str, OwnedFd)>,
 }
@@ -99,7 +99,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Attaches the program for a tracepoint. Those of modules are not in the kernel's own BTF, but
-    /// tracefs describes them too.
+    /// tracefs describes them.
     pub(super) fn attach(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
         let Some((kernel, object)) = &self.events else { return self.attach_raw(tracepoint) };
         let mut result = Err(LoadError::NoTracepoint(tracepoint.full_name()));
@@ -115,7 +115,6 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// Attaches the program for a tracepoint that is recorded by name.
     pub(super) fn attach_named(&mut self, named: &NamedTracepoint) -> Result<Attach, LoadError> {
         let format = self.format(&named.group, &named.name)?;
         let number = self.translator.add_named(named, &format);
@@ -132,7 +131,7 @@ impl<'a> Programs<'a> {
     fn attach_raw(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
         let format = self.format(tracepoint.system, tracepoint.name)?;
         let number = self.translator.add(tracepoint, &format);
-        // What stands in the first 8 bytes is not for programs to see.
+        // Programs cannot read the first 8 bytes.
         let bytes = self.translator.size(number).saturating_sub(8);
         let offset = |names: &[&str]| {
             names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32)
@@ -187,7 +186,7 @@ impl<'a> Programs<'a> {
         object.attach_tracepoint("record", name, format.id)
     }
 
-    /// Where kernel stacks are kept, if they are.
+    /// The storage of kernel stacks, if used.
     pub(super) fn stacks(&self) -> Option<Stacks> {
         let (_, object) = self.events.as_ref().filter(|_| self.request.stacks)?;
         Stacks::of(object.map("stacks").ok()?)
@@ -199,10 +198,10 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// Different kernel stacks that are kept: 8 MiB.
+/// The maximum number of distinct kernel stacks: 8 MiB.
 const STACKS: u32 = 1 << 14;
 
-/// `struct wire_raw` has room for so much of a record.
+/// The maximum size of a record in `struct wire_raw`.
 const RECORD: usize = wire::Raw::SIZE - 8;
 
 const BUFFERS: &str = "buffers";
@@ -253,7 +252,7 @@ impl Shared {
     }
 }
 
-/// The programs as they are compiled for the mode of this request.
+/// The programs as compiled for the mode of this request.
 fn of_mode(request: &Request, usual: &'static [u8], flight: &'static [u8]) -> &'static [u8] {
     if request.mode == Mode::Flight { flight } else { usual }
 }
@@ -271,7 +270,7 @@ fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static 
     constants
 }
 
-/// One bit for each wanted system call; all of them where none is named.
+/// One bit per requested system call; all bits if none is named.
 fn bitmap(numbers: &[u32]) -> Vec<u8> {
     let mut bits = vec![if numbers.is_empty() { 0xff } else { 0 }; wire::MAX_SYSCALLS as usize / 8];
     for number in numbers {
@@ -282,7 +281,7 @@ fn bitmap(numbers: &[u32]) -> Vec<u8> {
     bits
 }
 
-/// Those that a program must let through for both groups.
+/// The system calls that a program must pass for both groups.
 fn wanted_calls(request: &Request) -> Vec<u32> {
     let (syscall, futex) =
         (request.groups.contains(&Group::Syscall), request.groups.contains(&Group::Futex));

@@ -1,4 +1,4 @@
-//! Kernel stacks that programs have kept.
+//! Kernel stacks kept by the programs.
 
 use crate::bpf::sys;
 use crate::wire::layout as wire;
@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 pub(super) struct Stacks(OwnedFd);
 
 impl Stacks {
-    /// `None` when there are no descriptors left.
+    /// `None` if no descriptors are left.
     pub(super) fn of(map: &OwnedFd) -> Option<Stacks> {
         map.try_clone().ok().map(Stacks)
     }
 
-    /// The addresses of a stack, innermost first; empty where there is none of that number.
+    /// The addresses of a stack, innermost first; empty for an unknown number.
     pub(super) fn addresses(&self, stack: StackId) -> Vec<u64> {
         let mut bytes = [0; wire::STACK_DEPTH as usize * 8];
         if sys::look_up(&self.0, &stack.0.to_ne_bytes(), &mut bytes).is_err() {

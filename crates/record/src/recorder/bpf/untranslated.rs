@@ -1,4 +1,4 @@
-//! Records of tracepoints without BTF, on their way from a buffer to the wire.
+//! Translates records of tracepoints without BTF between buffer and wire.
 
 use crate::bpf::Buffers;
 use crate::translate::{Recorded, Translator};
@@ -55,8 +55,8 @@ impl Untranslated {
                 .filter(|_| u64::from(head.kind) == wire::RAW)
                 .map(Raw::read);
             match record {
-                // The payload's first 8 bytes stand where the record's common fields stood, so that
-                // offsets agree.
+                // The payload's first 8 bytes replace the record's common fields, so that offsets
+                // agree.
                 Some(raw) => {
                     let record = &payload[..payload.len().min(8 + raw.bytes as usize)];
                     let at = MonotonicNs(head.ns as i64);
@@ -77,7 +77,7 @@ impl Untranslated {
         }
     }
 
-    /// Names: those that came untranslated go the same way.
+    /// Translates names, which come untranslated too.
     pub(super) fn take_names(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {
         let whole = self.take(buffers, slot, to);
         to.append(&mut self.names);

@@ -1,10 +1,10 @@
-//! A bound on what is read of one file.
+//! Limits the reading of one file.
 
-/// Rows, entries and ranges that are read of one file: what a large browser has, times four. A
-/// hostile file may name the same ones any number of times.
+/// The maximum number of rows, entries and ranges read of one file: four times that of a large
+/// browser. A hostile file may refer to the same ones any number of times.
 const STEPS_MAX: u64 = 1 << 28;
 
-/// What may still be read of a file.
+/// The remaining number of steps for a file.
 pub struct Budget(u64);
 
 impl Budget {
@@ -12,7 +12,7 @@ impl Budget {
         Budget(STEPS_MAX)
     }
 
-    /// One step less; what goes beyond is an error.
+    /// Takes one step; fails beyond the limit.
     pub fn spend(&mut self) -> gimli::Result<()> {
         self.0 = self.0.checked_sub(1).ok_or(gimli::Error::TooManyIterations)?;
         Ok(())

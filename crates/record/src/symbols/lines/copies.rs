@@ -1,25 +1,24 @@
-//! Which instructions of a line begin another copy of it.
+//! Finds the instructions that begin a copy of a line.
 //!
-//! A line seldom is one stretch of instructions: the head of a loop is at its start and at its end,
-//! an optimizer moves parts away. One copy of it is passed once, so of each function, and of each
-//! place where that function was inlined, the first instruction counts (as a breakpoint
-//! of GDB does). A function that is divided into a hot and a cold part may begin its line in
-//! either.
+//! A line is rarely one contiguous range of instructions: the head of a loop is at its start and at
+//! its end, an optimizer moves parts away. One copy of it is passed once, so the first instruction
+//! counts in each function, and in each place where that function was inlined (as with a breakpoint
+//! of GDB). A function divided into a hot and a cold part may begin its line in either.
 
 use super::budget::Budget;
 use super::debug::Slice;
 use gimli::constants::{DW_TAG_inlined_subroutine, DW_TAG_subprogram};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What code belongs to: the innermost function, inlined or not, and the part of the function
-/// around it.
+/// The owner of code: the innermost function, inlined or not, and the enclosing part of the
+/// function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Owner {
     entry: usize,
     part: usize,
 }
 
-/// Of these addresses the first of each copy.
+/// The first of these addresses in each copy.
 pub fn first_of_each(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
@@ -36,7 +35,7 @@ pub fn first_of_each(
     Ok(first.into_values().collect())
 }
 
-/// How many copies each line has, of addresses with their lines.
+/// The number of copies of each line, from addresses with their lines.
 pub fn of_each<Line: Copy + Ord>(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
@@ -54,7 +53,7 @@ pub fn of_each<Line: Copy + Ord>(
     Ok(counts)
 }
 
-/// What the code at each of these addresses, ascending, belongs to.
+/// The owner of the code at each of these ascending addresses.
 fn owners(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
@@ -76,7 +75,7 @@ fn owners(
             part += 1;
             let from = addresses.partition_point(|address| *address < range.begin);
             let to = addresses.partition_point(|address| *address < range.end).max(from);
-            // What is inlined stands below what it is in: the last one is the innermost.
+            // Inlined functions follow the enclosing ones: the last one is the innermost.
             for owner in &mut owners[from..to] {
                 budget.spend()?;
                 owner.entry = entry.offset().0;

@@ -1,5 +1,5 @@
-//! The sections with debug information: of the program itself, or of the file that was separated
-//! from it (GDB's documentation, "Separate Debug Files").
+//! The sections with debug information: of the program itself, or of its separate file (GDB's
+//! documentation, "Separate Debug Files").
 
 use crate::symbols::object::{self, DEBUG_DIR};
 use elf::ElfBytes;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What the compressed sections of a file may hold together.
+/// The maximum total size of a file's compressed sections.
 const UNPACKED_MAX: u64 = 2 << 30;
 const ELFCOMPRESS_ZLIB: u32 = 1;
 
@@ -18,14 +18,14 @@ const ELFCOMPRESS_ZLIB: u32 = 1;
 pub type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
 pub type Dwarf<'data> = gimli::Dwarf<Slice<'data>>;
 
-/// Sections of a file, unpacked where they were compressed.
+/// Sections of a file, decompressed if necessary.
 pub struct Sections<'data> {
     sections: DwarfSections<Cow<'data, [u8]>>,
     endian: RunTimeEndian,
 }
 
 impl<'data> Sections<'data> {
-    /// Those of this file; what is not there is empty.
+    /// The sections of this file; missing ones are empty.
     pub fn of(file: &ElfBytes<'data, AnyEndian>) -> Result<Sections<'data>, String> {
         let mut room = UNPACKED_MAX;
         let sections = DwarfSections::load(|id| section(file, id, &mut room))?;
@@ -64,14 +64,14 @@ fn section<'data>(
     let too_large =
         || format!("section {} unpacks to more than {} GiB", id.name(), UNPACKED_MAX >> 30);
     *room = room.checked_sub(compressed.ch_size).ok_or_else(too_large)?;
-    // What the header promises is a bound, not a size to allocate.
+    // The size in the header is a bound, not a size to allocate.
     let mut unpacked = Vec::new();
     let mut reader = flate2::read::ZlibDecoder::new(data).take(compressed.ch_size);
     reader.read_to_end(&mut unpacked).map_err(|why| format!("section {}: {why}", id.name()))?;
     Ok(Cow::Owned(unpacked))
 }
 
-/// Whether the file says where lines are.
+/// Whether the file has line information.
 pub fn has_lines(file: &ElfBytes<'_, AnyEndian>) -> bool {
     let has = |name| {
         let header = file.section_header_by_name(name).ok().flatten();
@@ -80,7 +80,7 @@ pub fn has_lines(file: &ElfBytes<'_, AnyEndian>) -> bool {
     has(".debug_line") && has(".debug_info")
 }
 
-/// The contents of the separate debug file of a program; else why there is none.
+/// The contents of the separate debug file of a program; otherwise why there is none.
 pub fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, String> {
     let build_id = object::build_id(file);
     let mut tried: Vec<String> = Vec::new();
@@ -99,8 +99,8 @@ pub fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, 
                 tried.push(candidate.display().to_string());
                 continue;
             };
-            // The build id where both have one, else the checksum of the link: a file of another
-            // build would name wrong instructions.
+            // By build id if both have one, else by the checksum of the link: a file of another
+            // build would give wrong instructions.
             if is_usable(&data, build_id.as_deref())
                 || crc32fast::hash(&data) == checksum && is_usable(&data, None)
             {
@@ -121,7 +121,7 @@ pub fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, 
     ))
 }
 
-/// Whether these are the bytes of an ELF file with lines, of that build where one is given.
+/// Whether these are the bytes of an ELF file with lines, and of this build if given.
 fn is_usable(data: &[u8], build_id: Option<&str>) -> bool {
     let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(data) else { return false };
     has_lines(&file) && build_id.is_none_or(|id| object::build_id(&file).as_deref() == Some(id))
@@ -139,7 +139,7 @@ fn debug_link(file: &ElfBytes<'_, AnyEndian>) -> Option<(String, u32)> {
     let (data, _) = file.section_data(&header).ok()?;
     let length = data.iter().position(|byte| *byte == 0)?;
     let name = std::str::from_utf8(&data[..length]).ok()?;
-    // A name, not a way to somewhere else.
+    // Only a name, not a path elsewhere.
     if name.is_empty() || name.contains('/') || name == ".." {
         return None;
     }
@@ -151,7 +151,7 @@ fn debug_link(file: &ElfBytes<'_, AnyEndian>) -> Option<(String, u32)> {
     ))
 }
 
-/// Where GDB looks for a linked debug file.
+/// The locations where GDB searches for a linked debug file.
 fn beside(path: &Path, name: &str) -> Vec<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let global =

@@ -1,4 +1,4 @@
-//! The lines of a program at which a probe can be.
+//! Lists the lines of a program at which probes are possible.
 
 use super::budget::Budget;
 use super::debug::{Dwarf, Slice};
@@ -8,7 +8,7 @@ use crate::symbols::object::Code;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Rows of one unit, and lines of one file, that are kept.
+/// The maximum number of rows of one unit, and of lines of one file.
 const ROWS_MAX: usize = 1 << 20;
 
 /// The source files of a program or library with their lines; the inner error is why nothing is
@@ -29,12 +29,12 @@ fn lines(dwarf: &Dwarf, code: &Code, which: &WhichLines) -> gimli::Result<Files>
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         budget.spend()?;
-        // One unit that cannot be read does not take the others away.
+        // An unreadable unit does not affect the others.
         let Ok(unit) = dwarf.unit(header) else { continue };
         let Ok((names, rows)) = rows(dwarf, &unit, code, which, &mut budget) else { continue };
         budget.spend()?;
         let each = || rows.iter().map(|(_, line)| (*line, 1)).collect();
-        // Without entries that can be read each line counts once.
+        // Without readable entries each line counts once.
         let counts = copies::of_each(dwarf, &unit, &rows, &mut budget).unwrap_or_else(|_| each());
         kept += counts.len();
         if kept > ROWS_MAX {
@@ -48,12 +48,12 @@ fn lines(dwarf: &Dwarf, code: &Code, which: &WhichLines) -> gimli::Result<Files>
     Ok(files)
 }
 
-/// A line: its file by the number in the unit, and its own.
+/// A line: the number of its file in the unit, and its own.
 type Numbered = (u64, u64);
 /// The names of a unit's files, and the instructions at which its lines begin.
 type Rows = (BTreeMap<u64, String>, BTreeSet<(u64, Numbered)>);
 
-/// What of the unit is asked for.
+/// The requested rows of the unit.
 fn rows(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
@@ -74,7 +74,7 @@ fn rows(
         if row.end_sequence() || !row.is_stmt() || !names.contains_key(&row.file_index()) {
             continue;
         }
-        // Of functions that the linker removed, rows remain, with addresses where no code is.
+        // Functions removed by the linker leave rows with addresses outside of any code.
         let (Some(line), Some((offset, _))) = (row.line(), code.place(row.address())) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! From instructions to their source lines: what [`super::search`] does, the other way round.
+//! Resolves instructions to their source lines: the inverse of [`super::search`].
 
 use super::budget::Budget;
 use super::debug::{Dwarf, Sections, Slice, has_lines, separate};
@@ -9,11 +9,11 @@ use gimli::LineProgramHeader;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The lines of instructions at these addresses of a program, ascending: `mm/page_alloc.c:1123`,
-/// without the directory that it was compiled in. Those without a line are left out.
+/// The lines of instructions at these ascending addresses of a program: `mm/page_alloc.c:1123`,
+/// without the compile directory. Addresses without a line are omitted.
 ///
 /// # Errors
-/// Why nothing says where lines are.
+/// The reason why line information is missing.
 pub fn lines_at(
     path: &Path,
     data: &[u8],
@@ -30,7 +30,7 @@ pub fn lines_at(
     };
     let sections = Sections::of(&debug)?;
     let mut found = HashMap::new();
-    // What was found before something that cannot be read stays.
+    // Results before an unreadable part are kept.
     let _ = search(&sections.dwarf(), addresses, &mut found);
     Ok(found)
 }
@@ -54,7 +54,7 @@ fn search(dwarf: &Dwarf, wanted: &[u64], found: &mut HashMap<u64, String>) -> gi
                     found.entry(*address).or_insert_with(name);
                 }
             }
-            // Line 0 is code of no line (DWARF 5, 6.2.2).
+            // Line 0 is code without a line (DWARF 5, 6.2.2).
             let line = row.line().map(std::num::NonZero::get);
             before = line
                 .filter(|_| !row.end_sequence())
@@ -64,7 +64,7 @@ fn search(dwarf: &Dwarf, wanted: &[u64], found: &mut HashMap<u64, String>) -> gi
     Ok(())
 }
 
-/// A source file by its number, below the directory that it was compiled in.
+/// A source file by its number, relative to its compile directory.
 fn file_name(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,

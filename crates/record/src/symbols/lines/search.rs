@@ -1,4 +1,4 @@
-//! The code of a line in the debug information of a program.
+//! Finds the code of a line in the debug information of a program.
 
 use super::budget::Budget;
 use super::debug::{Dwarf, Sections, Slice, has_lines, separate};
@@ -12,19 +12,19 @@ use punctual_core::words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Instructions of one line, before copies are told apart.
+/// The maximum number of instructions of one line, before copies are distinguished.
 const ADDRESSES_MAX: usize = 1 << 20;
-/// Names of source files that are kept to offer one.
+/// The maximum number of source file names kept for suggestions.
 const NAMES_MAX: usize = 1 << 16;
-/// A probe goes behind at most so many nops in a row.
+/// The maximum number of consecutive nops that a probe is placed after.
 const NOPS_MAX: u64 = 16;
 const NOP5_BYTES: u64 = 5;
 
-/// What the debug information of one file says of a line.
+/// The debug information of one file on a line.
 #[derive(Default)]
 struct Answer {
     addresses: Vec<u64>,
-    /// Whether the source file is in it at all.
+    /// Whether it contains the source file.
     has_source: bool,
     /// The nearest lines with code, below and above.
     below: Option<u64>,
@@ -83,7 +83,7 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
         });
     }
     if with.is_empty() {
-        // That the C library has none is no news: the program's own reason is.
+        // The C library usually has none: the program's own reason is reported.
         let why = without.into_iter().next().unwrap_or_default();
         return Err(SymbolError::NoDebugInformation { spec: text(), why });
     }
@@ -104,7 +104,7 @@ struct OfFile {
     places: Vec<LinePlace>,
 }
 
-/// What this program or library says of the line; the inner error is why it says nothing.
+/// The information of this program or library on the line; the inner error is why there is none.
 fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, SymbolError> {
     let found = with_dwarf(path, |dwarf, code| {
         let found = search(dwarf, spec, code)?;
@@ -121,8 +121,8 @@ fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, Symbo
     Ok(Ok(answer))
 }
 
-/// Reads the debug information of a file, its own or the one that was separated from it; the inner
-/// error is why there is none.
+/// Reads the debug information of a file, embedded or separate; the inner error is why there is
+/// none.
 pub(super) fn with_dwarf<T>(
     path: &Path,
     read_dwarf: impl FnOnce(&Dwarf, &Code) -> gimli::Result<T>,
@@ -151,9 +151,9 @@ pub(super) fn with_dwarf<T>(
     Ok(Ok(found))
 }
 
-/// Where the probe goes. Linux 6.18 makes a call of a five-byte nop, which overwrites what lies
+/// The position of the probe. Linux 6.18 replaces a five-byte nop by a call, which overwrites data
 /// below the stack pointer: within a function that may be in use (the red zone of the x86-64 ABI),
-/// so the probe goes behind it.
+/// so the probe is placed after it.
 fn place(code: &Code, mut address: u64) -> Option<LinePlace> {
     for _ in 0..NOPS_MAX {
         let (offset, site) = code.place(address)?;
@@ -183,15 +183,15 @@ fn search(dwarf: &Dwarf, spec: &LineSpec, code: &Code) -> gimli::Result<Answer> 
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         budget.spend()?;
-        // One unit that cannot be read does not take the others away.
+        // An unreadable unit does not affect the others.
         let Ok(unit) = dwarf.unit(header) else { continue };
         let before = answer.addresses.len();
         let _ = of_unit(dwarf, &unit, spec, code, &mut answer, &mut budget);
         budget.spend()?;
         if answer.addresses.len() > before {
             let of_unit = answer.addresses.split_off(before);
-            // Without entries that can be read every instruction counts as a copy: more is passed,
-            // nothing is missed.
+            // Without readable entries every instruction counts as a copy: more are passed, none is
+            // missed.
             let first = copies::first_of_each(dwarf, &unit, of_unit.clone(), &mut budget)
                 .unwrap_or(of_unit);
             answer.addresses.extend(first);
@@ -221,7 +221,7 @@ fn of_unit(
         if row.end_sequence() || !row.is_stmt() || !meant.contains(&row.file_index()) {
             continue;
         }
-        // Of functions that the linker removed, rows remain, with addresses where no code is.
+        // Functions removed by the linker leave rows with addresses outside of any code.
         let (Some(line), Some(_)) = (row.line(), code.place(row.address())) else { continue };
         let line = line.get();
         match line.cmp(&spec.line) {
@@ -238,7 +238,7 @@ fn of_unit(
     Ok(())
 }
 
-/// The numbers by which rows mean the source file that was asked for.
+/// The numbers by which rows refer to the requested source file.
 fn meant_files(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
@@ -259,7 +259,7 @@ fn meant_files(
     Ok(meant)
 }
 
-/// The source files of a unit, with the numbers by which rows mean them.
+/// The source files of a unit, with the numbers by which rows refer to them.
 pub(super) fn source_files(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
@@ -273,7 +273,7 @@ pub(super) fn source_files(
     let compiled_in =
         unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default();
     let mut files = Vec::new();
-    // Numbers begin at 0 from DWARF 5 on, at 1 before.
+    // Numbers begin at 0 since DWARF 5, at 1 before.
     for number in 0..=header.file_names().len() as u64 {
         budget.spend()?;
         let Some(file) = header.file(number) else { continue };

@@ -1,7 +1,7 @@
-//! Names of source files: what a user writes against what a compiler noted.
+//! Matches the user's name of a source file with that in the debug information.
 
-/// Whether the user's words mean this file: its path, or the end of it, whole components compared.
-/// Where the compiler noted but the end of a path, that has to be the end of the user's.
+/// Whether the user's name means this file: its path, or the end of it, by whole components. If the
+/// debug information has only the end of a path, that must be the end of the user's path.
 pub fn is_meant(asked: &str, noted: &str) -> bool {
     let (asked_parts, noted_parts) = (components(asked), components(noted));
     let is_end = |end: &[&str], of: &[&str]| !end.is_empty() && of.ends_with(end);
@@ -12,7 +12,7 @@ pub fn is_meant(asked: &str, noted: &str) -> bool {
     }
 }
 
-/// A file's path out of its parts, each of which may be absolute.
+/// Joins the parts of a path, each of which may be absolute.
 pub fn join(parts: &[&str]) -> String {
     let mut path = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {

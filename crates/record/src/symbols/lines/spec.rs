@@ -1,4 +1,4 @@
-//! What a user writes for a line: `loop.c:42`, `./loop:loop.c:42`, `libfilter:src/iir.cpp:120`.
+//! The user's notation of a line: `loop.c:42`, `./loop:loop.c:42`, `libfilter:src/iir.cpp:120`.
 
 use crate::symbols::{Spec, SymbolError};
 
@@ -6,7 +6,7 @@ use crate::symbols::{Spec, SymbolError};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LineSpec {
     pub text: String,
-    /// The program or library, where one is given.
+    /// The program or library, if given.
     pub(super) binary: Option<Spec>,
     /// The source file: its name, the end of its path, or its path.
     pub file: String,
@@ -15,10 +15,10 @@ pub struct LineSpec {
 }
 
 impl LineSpec {
-    /// Reads `[BINARY:]FILE:LINE`; `None` where the text is no line but a function.
+    /// Parses `[BINARY:]FILE:LINE`; `None` if the text is a function rather than a line.
     pub fn parse(text: &str) -> Option<Result<LineSpec, SymbolError>> {
         let (rest, number) = text.rsplit_once(':')?;
-        // No function's name begins with a digit.
+        // Names of functions do not begin with a digit.
         if number.is_empty()
             || !number.bytes().all(|byte| byte.is_ascii_digit())
             || rest.ends_with(':')
@@ -37,7 +37,7 @@ impl LineSpec {
             Ok(line) if line > 0 => line,
             _ => return Some(Err(wrong("lines count from 1 to 18446744073709551615"))),
         };
-        // What is before the first colon is looked up as that of a function is.
+        // The part before the first colon is looked up as for a function.
         let binary = match binary.map(|binary| Spec::parse(&format!("{binary}:line"))).transpose() {
             Ok(binary) => binary,
             Err(SymbolError::Spec { why, .. }) => return Some(Err(wrong(why))),
@@ -46,7 +46,7 @@ impl LineSpec {
         Some(Ok(LineSpec { text: text.to_owned(), binary, file: file.to_owned(), line }))
     }
 
-    /// As it is called in figures.
+    /// Its name in figures.
     pub fn name(&self) -> String {
         format!("{}:{}", self.file, self.line)
     }

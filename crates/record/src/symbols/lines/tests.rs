@@ -1,5 +1,5 @@
-//! Lines of real programs: compiled here by whatever compilers there are, at addresses that a
-//! disassembler agrees with.
+//! Lines of real programs: compiled here by the available compilers, at addresses that a
+//! disassembler confirms.
 
 use super::*;
 use crate::symbols::Object;
@@ -71,7 +71,7 @@ fn functions(line: &Line) -> Vec<String> {
 
 #[test]
 fn the_code_of_a_line_is_of_that_line() {
-    // Optimized, what is inlined begins where its caller does.
+    // With optimization, inlined code begins where its caller does.
     let Some(built) = built(&["-g", "-O0"]) else { return };
     let program = built.path("program");
     let data = std::fs::read(&program).unwrap();
@@ -174,7 +174,7 @@ fn lines_without_code_have_neighbours_and_wrong_names_near_ones() {
         wrong("other/loop.c:10")
     );
     assert!(wrong("libm:loop.c:10").contains("the program has no file `libm`; it has program"));
-    // Its whole path, and its path with the program.
+    // By its whole path, and by its path with the program.
     assert!(find(&format!("{}:10", built.path("loop.c").display()), &program).is_ok());
     assert!(find(&format!("{}:loop.c:10", program.display()), Path::new("/bin/true")).is_ok());
 }
@@ -294,7 +294,7 @@ proptest! {
         if let Some((at, byte)) = header {
             data[at] = byte;
         }
-        // The section headers stand at the end.
+        // The section headers are at the end.
         if let Some((back, byte)) = tail {
             let at = data.len() - 1 - back;
             data[at] = byte;

@@ -1,4 +1,4 @@
-//! The tables read back: the runs of a selection, as bundles with what the tables hold of them.
+//! Reads the tables back: the runs of a selection, as bundles with the data that the tables hold.
 
 use super::super::ExportError;
 use super::rows::RUNS;
@@ -20,12 +20,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What a bundle's `origin` is that was read from tables.
+/// The `origin` of a bundle that was read from tables.
 pub const ORIGIN: &str = "import: parquet-tables";
-/// Bins of the histogram in a bundle that was read; its resolution follows from the maximum.
+/// Bins of the histogram in a bundle read from tables; the maximum determines its resolution.
 const BINS: i64 = 1 << 16;
 
-/// Which runs: each named column has this value.
+/// A selection of runs: each named column has this value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection(Vec<(String, String)>);
 
@@ -49,7 +49,7 @@ impl Selection {
     }
 }
 
-/// The fields of a row by the names of their columns; those of its partition too.
+/// The fields of a row by column name, with those of its partition.
 #[derive(Clone, Debug)]
 struct Row(BTreeMap<String, Field>);
 
@@ -75,7 +75,7 @@ impl Row {
             _ => None,
         }
     }
-    /// As a selection names it.
+    /// Whether a column has this value of a selection.
     fn is(&self, column: &str, value: &str) -> bool {
         match self.0.get(column) {
             Some(Field::Str(text)) => text == value,
@@ -99,7 +99,7 @@ struct StoredSeries {
     worst: Vec<Row>,
 }
 
-/// The runs of a selection, by when they were begun.
+/// The runs of a selection, by start time.
 pub fn select(root: &Path, selection: &Selection) -> Result<Vec<StoredRun>, ExportError> {
     let mut runs = Vec::new();
     let partitions = partitions(root)?;
@@ -126,7 +126,7 @@ pub fn select(root: &Path, selection: &Selection) -> Result<Vec<StoredRun>, Expo
     Ok(runs)
 }
 
-/// The series of runs, with histograms and worst samples.
+/// Adds the series of runs, with histograms and worst samples.
 fn fill(root: &Path, partition: &[String; 2], runs: &mut [StoredRun]) -> Result<(), ExportError> {
     let mut place: BTreeMap<[String; 3], (usize, usize)> = BTreeMap::new();
     let key = |row: &Row| {
@@ -152,7 +152,7 @@ fn fill(root: &Path, partition: &[String; 2], runs: &mut [StoredRun]) -> Result<
     Ok(())
 }
 
-/// A misspelled column selects nothing, and nobody would see why.
+/// Rejects unknown columns: a misspelled column would silently select nothing.
 fn known_columns(row: &Row, selection: &Selection) -> Result<(), ExportError> {
     let unknown = selection.0.iter().find(|(column, _)| !row.0.contains_key(column));
     let Some((column, _)) = unknown else { return Ok(()) };
@@ -184,7 +184,6 @@ fn partitions(root: &Path) -> Result<Vec<[String; 2]>, ExportError> {
     Ok(all)
 }
 
-/// All rows of a table in a partition.
 fn rows(root: &Path, table: &str, [day, machine]: &[String; 2]) -> Result<Vec<Row>, ExportError> {
     let directory = root.join(table).join(format!("day={day}")).join(format!("machine={machine}"));
     let mut all = Vec::new();
@@ -220,11 +219,11 @@ impl StoredRun {
     pub fn cell(&self) -> Option<&str> {
         self.row.text("cell")
     }
-    /// Its seed, where there were several.
+    /// Its seed, if there were several.
     pub fn seed(&self) -> Option<u64> {
         self.row.number("seed").and_then(|seed| u64::try_from(seed).ok())
     }
-    /// Its verdict, which the tables have only as a whole.
+    /// Its verdict; the tables have no reasons.
     pub fn verdict(&self) -> Option<VerdictWord> {
         let word = self.row.text("verdict")?;
         serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
@@ -270,7 +269,7 @@ impl StoredRun {
         let finding = Finding::new("from-tables", Severity::Note, "run", message);
         let path = row.text("bundle").unwrap_or("?");
         writer.write_findings(&[finding.evidence(format!("the bundle was {path}"))])?;
-        // The tables have it only as a whole.
+        // The tables have no reasons.
         let (word, reasons, more_reasons) = (self.verdict(), Vec::new(), 0);
         let verdict = Some(Verdict { word, reasons, more_reasons });
         let exit_code = row.number("exit_code").and_then(|code| u8::try_from(code).ok());
@@ -299,7 +298,7 @@ impl StoredRun {
     }
 }
 
-/// Where its time is not the system's own, the name shows in which it is.
+/// Unless its timebase is the system's own, the target's name shows it.
 fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
     let word = match row.text("timebase")? {
         "own" => return None,
@@ -311,13 +310,13 @@ fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
     Some(RanOn::new("vm", format!("{kernel} in {word}"), started))
 }
 
-/// How it ended; a run that was cut off has none.
+/// The outcome; `None` for an interrupted run.
 fn outcome(row: &Row) -> Option<Outcome> {
     Some(match row.text("outcome")? {
         "completed" => Outcome::Completed,
         "failed" => Outcome::Failed { why: "the tables do not say why".to_owned() },
         "cut-off" => Outcome::CutOff { why: "the tables do not say where".to_owned() },
-        // What stopped it is not in the tables.
+        // The tables do not have the reason for the stop.
         _ => Outcome::Interrupted,
     })
 }
@@ -346,7 +345,7 @@ impl StoredSeries {
         }
     }
 
-    /// The histogram in buckets of 0.1 %, and the exact figures beside it.
+    /// The histogram in buckets of 0.1 %, with the exact figures.
     fn data(&self) -> SeriesData {
         let row = &self.row;
         let [min, max] = ["min_ns", "max_ns"].map(|column| row.number(column).map(Nanos));

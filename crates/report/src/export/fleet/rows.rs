@@ -1,5 +1,5 @@
-//! The rows that a bundle adds to each table. Each begins with what queries group by, so that most
-//! need one table.
+//! The rows that a bundle adds to each table. Each begins with the columns that queries group by,
+//! so that most queries need one table.
 
 use super::FleetRun;
 use super::table::{Columns, Kind, Table, Value};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub const RUNS: &str = "runs";
 
-/// Of what run and kernel, in which experiment and time.
+/// Columns of the run, kernel, experiment and time.
 const OF_RUN: [(&str, Kind); 4] = [
     ("run", Kind::Text),
     ("experiment", Kind::Text),
@@ -19,7 +19,7 @@ const OF_RUN: [(&str, Kind); 4] = [
     ("timebase", Kind::Text),
 ];
 
-/// The columns of a table: those of its run, and its own.
+/// The columns of a table: those of its run, then its own.
 macro_rules! columns {
     ($($kind:ident $name:literal),* $(,)?) => {
         &[OF_RUN[0], OF_RUN[1], OF_RUN[2], OF_RUN[3], $(($name, Kind::$kind)),*]
@@ -72,7 +72,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// In the order in which they are written: that of the runs is the last.
+    /// In the order of writing: the runs are last.
     pub fn all(&self) -> [&Table; 5] {
         [&self.series, &self.histograms, &self.worst, &self.causes, &self.runs]
     }
@@ -216,7 +216,7 @@ fn longest(parts: &[ExplainedPart]) -> Option<&ExplainedPart> {
     parts.iter().max_by_key(|part| part.ns)
 }
 
-/// How long each cause took in each sample that it took time of.
+/// The time of each cause in each sample that it delayed.
 fn by_cause<'a>(samples: &[&'a ExplainedSample]) -> BTreeMap<(&'a str, Option<&'a str>), Vec<i64>> {
     let mut all: BTreeMap<(&str, Option<&str>), Vec<i64>> = BTreeMap::new();
     for sample in samples {

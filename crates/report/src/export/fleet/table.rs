@@ -10,18 +10,18 @@ use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::sync::Arc;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Text,
-    /// Integers, of which neighbours differ little.
+    /// Integers whose neighbours differ little.
     Number,
     Fraction,
     /// µs since 1970, UTC.
     Time,
 }
 
-/// A value of a row; where it is unknown or not asked, nothing.
+/// A value of a row; `None` if it is unknown or not requested.
 #[derive(Clone, Debug)]
 pub enum Value {
     Text(Option<String>),
@@ -53,7 +53,7 @@ impl From<Option<i64>> for Value {
     }
 }
 
-/// Counts are far from the sign.
+/// Counts never reach the sign bit.
 impl From<u64> for Value {
     fn from(number: u64) -> Value {
         Value::Number(i64::try_from(number).ok())
@@ -75,7 +75,7 @@ impl From<Option<f64>> for Value {
 /// Names and kinds of columns.
 pub type Columns = &'static [(&'static str, Kind)];
 
-/// The rows so far, by column.
+/// The rows, by column.
 pub struct Table {
     name: &'static str,
     columns: Columns,
@@ -91,7 +91,7 @@ impl Table {
         self.name
     }
 
-    /// Adds a row: a value for each column, in their order.
+    /// Adds a row: a value for each column, in column order.
     pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
         let mut row = row.into_iter();
         for column in &mut self.values {
@@ -100,7 +100,7 @@ impl Table {
         assert!(row.next().is_none(), "as many values as columns");
     }
 
-    /// Writes the file, of one row group.
+    /// Writes the file with one row group.
     pub fn write(&self, out: &mut File) -> Result<(), ParquetError> {
         let schema = Arc::new(parse_message_type(&self.schema())?);
         let mut properties = WriterProperties::builder()
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-/// The values that are there, and where there is none.
+/// The present values, and which rows have none.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut File>,
     values: &[Value],

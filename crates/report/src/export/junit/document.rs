@@ -11,7 +11,7 @@ pub struct Report {
 
 pub struct TestSuite {
     name: String,
-    /// What else is to be known of it.
+    /// Further facts about it.
     pub properties: Vec<Property>,
     cases: Vec<TestCase>,
 }
@@ -34,10 +34,10 @@ pub struct TestCaseStatus {
     message: String,
 }
 
-/// What is no success.
+/// The kind of a case that did not succeed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NonSuccessKind {
-    /// What was tested is not so.
+    /// The tested property does not hold.
     Failure,
     /// It could not be tested.
     Error,
@@ -139,7 +139,7 @@ impl TestCaseStatus {
         TestCaseStatus { kind: None, word: String::new(), message: String::new() }
     }
 
-    /// With a word for programs and a sentence for people.
+    /// A status with a word for programs and a sentence for people.
     pub fn non_success(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
         TestCaseStatus { kind: Some(kind), word: word.to_owned(), message: message.to_owned() }
     }

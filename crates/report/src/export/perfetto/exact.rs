@@ -54,7 +54,7 @@ impl Trace<'_> {
         };
         let micros = sample.latency_ns as f64 / 1e3;
         let group = self.track(&format!("{place}.{series}: {micros} virtual \u{b5}s"), None)?;
-        // Nothing was executed while the CPU waited: the way ends at the arrival.
+        // Nothing was executed while the CPU waited: the path ends at the arrival.
         let insns = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let arrival = sample.due.saturating_add(sample.latency_ns);
         let begin = arrival.saturating_sub(insns(sample.instructions).saturating_mul(insn_ns));
@@ -74,7 +74,7 @@ impl Trace<'_> {
                     let until = open.pop().unwrap_or_default();
                     end(&mut self.packets, track, at(until))?;
                 }
-                // Slices of a track lie within each other.
+                // Slices of a track must nest.
                 let until = open.last().map_or(call.end, |outer| call.end.min(*outer));
                 if until <= call.begin {
                     continue;
@@ -95,7 +95,7 @@ impl Trace<'_> {
     }
 }
 
-/// The calls by whom they ran for, each in the order in which they began.
+/// The calls by the task or interrupt for which they ran, each in the order of their beginnings.
 fn lanes(calls: &[ExactCall]) -> BTreeMap<String, Vec<&ExactCall>> {
     let mut lanes: BTreeMap<String, Vec<&ExactCall>> = BTreeMap::new();
     let mut ordered: Vec<&ExactCall> = calls.iter().collect();

@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A bundle of this many bytes is written.
+/// The size in bytes at which a bundle is written.
 const FULL: usize = 64 * 1024;
 
-/// The bundles being filled.
+/// The bundles under construction.
 #[derive(Default)]
 pub struct Bundles(BTreeMap<u16, Message>);
 
@@ -30,7 +30,7 @@ impl Bundles {
         }
         let bundle = self.0.entry(event.cpu).or_default();
         if let EventKind::Lost { .. } = event.what {
-            // What was lost lies before the events that follow in the next bundle.
+            // The loss lies before the events that follow in the next bundle.
             flush(event.cpu, bundle, packets)?;
             bundle.uint(3, 1);
             return Ok(());
@@ -148,7 +148,7 @@ fn raw_state(state: TaskState) -> u64 {
         TaskState::Blocked | TaskState::LockWait => 0x02,
         TaskState::Stopped => 0x04,
         TaskState::Dead => 0x10,
-        // TASK_IDLE, which idle kernel threads are in: the commonest of the others.
+        // TASK_IDLE, the state of idle kernel threads: the commonest of the others.
         TaskState::Other => 0x80,
         TaskState::Preempted | TaskState::Throttled => 0x100,
     }

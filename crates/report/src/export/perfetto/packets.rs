@@ -1,19 +1,18 @@
-//! Packets on their way into the trace, and names that are written once and then called by a
-//! number.
+//! Packets of the trace, and names that are written once and then referred to by number.
 
 use super::MONOTONIC;
 use super::wire::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Track events share a sequence, because numbers of names hold within one.
+/// Track events share a sequence, because interned numbers are valid within one.
 const TRACK_EVENTS: u64 = 1;
 const OTHERS: u64 = 2;
-/// sequence_flags: numbers of names begin anew.
+/// sequence_flags: interned numbers are reset.
 const STATE_CLEARED: u64 = 1;
 /// sequence_flags: this packet needs earlier ones.
 const NEEDS_STATE: u64 = 2;
-/// More different names than this are written out each time: untrusted names cannot exhaust memory.
+/// Names beyond this many are written in full each time: untrusted names cannot exhaust memory.
 const MAX_INTERNED: usize = 100_000;
 
 pub struct Packets<'w> {
@@ -25,7 +24,7 @@ pub struct Packets<'w> {
     details: HashMap<&'static str, u64>,
 }
 
-/// How a name is written: by its number, or out.
+/// How a name is written: by number, or in full.
 #[derive(Clone, Copy)]
 pub enum Name<'n> {
     /// Its number; and whether this packet must define it.
@@ -45,7 +44,7 @@ impl<'w> Packets<'w> {
         }
     }
 
-    /// A packet that stands alone.
+    /// A packet outside of the sequence.
     pub fn packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
         self.packet.clear();
         self.packet.uint(10, OTHERS);
@@ -59,7 +58,7 @@ impl<'w> Packets<'w> {
             self.begun = true;
             self.packet.clear();
             self.packet.uint(10, TRACK_EVENTS).uint(13, STATE_CLEARED);
-            // All time stamps of this sequence are of this clock.
+            // All timestamps of this sequence use this clock.
             self.packet.message(59, |defaults| {
                 defaults.uint(58, MONOTONIC);
             });
@@ -91,7 +90,7 @@ impl<'w> Packets<'w> {
         (number, number == next)
     }
 
-    /// A trace is a message whose field 1 are its packets.
+    /// A trace is a message whose packets are field 1.
     fn flush(&mut self) -> io::Result<()> {
         self.frame.clear();
         self.frame.delimited(1, self.packet.bytes());

@@ -94,7 +94,7 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// A track over the whole recording with the time base, if it is not the system's own.
+    /// A track over the whole recording with the timebase, unless it is the system's own.
     pub fn timebase(
         &mut self,
         timebase: Timebase,
@@ -107,7 +107,7 @@ impl<'a> Slices<'a> {
         end(packets, track, recorded.ended)
     }
 
-    /// What each source lost, whether or not the place is known.
+    /// The losses of each source, also those at an unknown place.
     pub fn losses(&mut self, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
         for source in recorded.sources.iter().filter(|source| source.lost > 0 || source.torn > 0) {
             let track = self.tracks.group("Lost events", packets)?;
@@ -123,7 +123,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-/// The end of what began last on a track.
+/// Ends the slice that began last on a track.
 pub fn end(packets: &mut Packets<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()> {
     packets.track_packet(|packet| {
         packet.uint(8, instant(at)).message(11, |own| {

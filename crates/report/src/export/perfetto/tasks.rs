@@ -1,4 +1,5 @@
-//! Processes and threads by name, so that threads that only ever switch are not mere numbers.
+//! Processes and threads by name, so that threads that only appear in switches are not mere
+//! numbers.
 
 use super::packets::Packets;
 use punctual_core::event::TaskName;

@@ -1,6 +1,6 @@
-//! A track for each lane, under the CPU group, the thread or the device that it belongs to. Tracks
-//! of one name under one parent are shown as one: lanes that exist only because spans overlap
-//! become one track of several rows.
+//! A track for each lane, under the CPU group, the thread or the device that it belongs to.
+//! Perfetto merges tracks with one name under one parent: lanes that exist only because spans
+//! overlap become one track with several rows.
 
 use super::packets::Packets;
 use crate::marks::Lane;
@@ -8,7 +8,7 @@ use punctual_core::{Names, Tid};
 use std::collections::HashMap;
 use std::io;
 
-/// A track's number. Perfetto wants them distinct, and nothing else.
+/// A track's number. Perfetto only requires that they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Uuid(pub u64);
 
@@ -19,7 +19,7 @@ enum Key {
     Lane(Lane),
 }
 
-/// The tracks that were described so far.
+/// The tracks described so far.
 pub struct Tracks<'a> {
     names: &'a Names,
     known: HashMap<Key, Uuid>,
@@ -31,7 +31,7 @@ impl<'a> Tracks<'a> {
         Tracks { names, known: HashMap::new() }
     }
 
-    /// The track of a lane, described when it is requested the first time.
+    /// The track of a lane; the first call describes it.
     pub fn of(&mut self, lane: Lane, packets: &mut Packets<'_>) -> io::Result<Uuid> {
         if let Some(uuid) = self.known.get(&Key::Lane(lane)) {
             return Ok(*uuid);
@@ -54,7 +54,7 @@ impl<'a> Tracks<'a> {
         Ok(uuid)
     }
 
-    /// A track that only holds others, and what belongs to none of them.
+    /// A track that only groups others.
     pub fn group(&mut self, name: &'static str, packets: &mut Packets<'_>) -> io::Result<Uuid> {
         if let Some(uuid) = self.known.get(&Key::Group(name)) {
             return Ok(*uuid);
@@ -77,7 +77,7 @@ impl<'a> Tracks<'a> {
         packets.track_packet(|packet| {
             packet.message(60, |track| {
                 track.uint(1, uuid.0).message(4, |thread| {
-                    // A thread must have a process: if unknown, the thread is its own.
+                    // A thread must have a process: if unknown, the thread is its own process.
                     thread
                         .uint(1, task.map_or(tid.0, |task| task.process).into())
                         .uint(2, tid.0.into());

@@ -1,8 +1,8 @@
-//! Protocol Buffers' wire format, as much of it as a trace needs
+//! Protocol Buffers' wire format, the subset that a trace needs
 //! (protobuf.dev/programming-guides/encoding).
 
-/// A message being written. Fields are appended; what is zero is written too, because presence
-/// means something.
+/// A message under construction. Fields are appended; zeros are written too, because presence is
+/// significant.
 #[derive(Default)]
 pub struct Message(Vec<u8>);
 
@@ -16,36 +16,36 @@ impl Message {
         &self.0
     }
 
-    /// Makes it empty and keeps its memory.
+    /// Empties it and keeps its memory.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Any of the unsigned types, bool and enumerations.
+    /// Writes any of the unsigned types, bool and enumerations.
     pub fn uint(&mut self, field: u32, value: u64) -> &mut Message {
         self.tag(field, VARINT);
         self.varint(value);
         self
     }
 
-    /// int32 and int64: negative ones take ten bytes.
+    /// Writes int32 and int64: negative values take ten bytes.
     pub fn int(&mut self, field: u32, value: i64) -> &mut Message {
         self.uint(field, value as u64)
     }
 
-    /// fixed64.
+    /// Writes fixed64.
     pub fn fixed(&mut self, field: u32, value: u64) -> &mut Message {
         self.tag(field, FIXED64);
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    /// string and bytes.
+    /// Writes string and bytes.
     pub fn text(&mut self, field: u32, text: &str) -> &mut Message {
         self.delimited(field, text.as_bytes())
     }
 
-    /// A message that is complete already.
+    /// Writes a complete message.
     pub fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
         self.tag(field, DELIMITED);
         self.varint(bytes.len() as u64);
@@ -53,8 +53,8 @@ impl Message {
         self
     }
 
-    /// A message in this one. Most are shorter than 128 bytes: room for their length is one byte,
-    /// and made larger where not.
+    /// Writes a nested message. Most are shorter than 128 bytes: one byte is reserved for the
+    /// length and enlarged if needed.
     pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) -> &mut Message {
         self.tag(field, DELIMITED);
         let place = self.0.len();
@@ -80,7 +80,7 @@ impl Message {
     }
 }
 
-/// Seven bits a byte, the lowest first; the top bit is set if more follow.
+/// Seven bits per byte, the lowest first; the top bit is set if more follow.
 fn varint(mut value: u64) -> ([u8; 10], usize) {
     let mut bytes = [0; 10];
     let mut size = 0;

@@ -1,4 +1,4 @@
-//! The curves of all cells: a group is a series, its members are the cells.
+//! The curves of all cells: a series is a group, the cells are its members.
 
 use crate::html::MAX_SERIES;
 use crate::html::curve::Curve;
@@ -90,7 +90,7 @@ fn line<'a>(
     })
 }
 
-/// The first series alone, for the drawing that needs no script.
+/// The first series only, for the drawing without script.
 pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'a>, Vec<Curve>) {
     let first =
         content.lines.iter().take_while(|line| line.group == content.lines[0].group).count();

@@ -1,4 +1,4 @@
-//! Heat maps: for each series, the worst case and the percentiles over the axes.
+//! Heat maps: for each series, the maximum and the percentiles over the axes.
 
 use super::tables::figures_place;
 use crate::format::micros_f64;
@@ -8,10 +8,10 @@ use punctual_analyze::lab::value;
 use punctual_bundle::lab::{AxisDocument, CellDocument, CellState, LabDocument};
 use punctual_bundle::summary::VerdictWord;
 
-/// Figures of a map, the worst case first.
+/// Figures of a map, the maximum first.
 const METRICS: [(&str, &str); 5] =
     [("max", "worst"), ("p99.9", "p99.9"), ("p99", "p99"), ("p50", "median"), ("min", "min")];
-/// An axis with more values than this stands in rows.
+/// An axis with more values than this becomes rows.
 const COLUMNS: usize = 6;
 const CLASSES: [&str; 10] =
     ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5", "heat6", "heat7", "heat8", "heat9"];
@@ -20,7 +20,7 @@ const CLASSES: [&str; 10] =
 pub fn tables(lab: &LabDocument) -> Vec<Table> {
     let (rows, across) = arrangement(&lab.axes);
     let all = lab.series();
-    // The phase too, where its name alone does not say which series it is.
+    // The phase is added if the series' name alone is ambiguous.
     let title = |series: &(String, String)| {
         let alike = all.iter().filter(|other| other.1 == series.1).count();
         name(&if alike > 1 {
@@ -32,7 +32,7 @@ pub fn tables(lab: &LabDocument) -> Vec<Table> {
     all.iter().map(|series| table(lab, series, &title(series), rows, across)).collect()
 }
 
-/// The axes down and, where there are several and it is short, the last one across.
+/// The axes in rows, and the last one in columns if there are several and it is short.
 fn arrangement(axes: &[AxisDocument]) -> (&[AxisDocument], Option<&AxisDocument>) {
     match axes {
         [rows @ .., last] if !rows.is_empty() && last.values.len() <= COLUMNS => (rows, Some(last)),
@@ -89,7 +89,7 @@ fn table(
     }
 }
 
-/// The combinations of these axes' values that cells have, in the order of the cells.
+/// The combinations of values of these axes that cells have, in the order of the cells.
 fn keys(lab: &LabDocument, rows: &[AxisDocument]) -> Vec<Vec<String>> {
     let mut keys: Vec<Vec<String>> = Vec::new();
     for cell in &lab.cells {
@@ -119,7 +119,7 @@ fn cell_of<'a>(
     })
 }
 
-/// The place of a series among those of a cell.
+/// The index of a series among those of a cell.
 fn place_of(cell: &CellDocument, series: &(String, String)) -> Option<usize> {
     cell.series
         .iter()
@@ -130,7 +130,7 @@ fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Optio
     place_of(cell, series).and_then(|place| value(&cell.series[place].figures, metric))
 }
 
-/// A figure, which leads to all figures of its cell.
+/// A figure that links to all figures of its cell.
 fn of_cell(
     lab: &LabDocument,
     number: usize,
@@ -187,7 +187,7 @@ impl Scale {
     }
 
     fn class(&self, ns: i64) -> &'static str {
-        // A factor of 2 or less from end to end deserves no alarming colours.
+        // A total range of a factor of 2 or less deserves no alarming colours.
         let span = (self.high - self.low).max(2f64.ln());
         let share = ((ns.max(1) as f64).ln() - self.low) / span;
         CLASSES[((share * 10.0) as usize).min(9)]

@@ -1,21 +1,21 @@
-//! The tables of a lab's report, with the links between them.
+//! The tables of a lab's report, with their links.
 
 use crate::html::table::Table;
 use crate::html::text::clip;
 use crate::tables::lab_figures;
 use punctual_bundle::lab::LabDocument;
 
-/// Rows of a table; the rest is in lab.json, with a note.
+/// Rows of a table; lab.json has the rest, which a note says.
 const ROWS: usize = 2_000;
 
-/// Where the figures of a series of a cell stand, by their numbers; `None` where the table has no
-/// room for them.
+/// The anchor of the figures of a series of a cell, by index; `None` if the table has no room for
+/// them.
 pub fn figures_place(lab: &LabDocument, cell: usize, series: usize) -> Option<String> {
     let row = lab.cells[..cell].iter().map(|before| before.series.len()).sum::<usize>() + series;
     (row < ROWS).then(|| format!("figures-{row}"))
 }
 
-/// Where verdict and bundle of a cell stand.
+/// The anchor of a cell's verdict and bundle.
 fn cell_place(number: usize) -> Option<String> {
     (number < ROWS).then(|| format!("cell-{number}"))
 }
@@ -48,12 +48,12 @@ pub fn published(lab: &LabDocument) -> Vec<(String, Table)> {
     beside.chain(judged).collect()
 }
 
-/// How far the seeds of each cell lie apart.
+/// The spread between the seeds of each cell.
 pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
     lab_figures::seeds(lab, directory, ROWS).unless_empty().map(Table::from)
 }
 
-/// Verdict, digest and time of each cell; `pages` has the page of each.
+/// Verdict, digest and time of each cell; `pages` are links to their pages.
 pub fn cells(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Table {
     let mut table = Table::from(lab_figures::cells(lab, directory, ROWS));
     table.rows.iter_mut().zip(0..).for_each(|(row, number)| row[0].place = cell_place(number));
@@ -63,7 +63,7 @@ pub fn cells(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Ta
     table
 }
 
-/// What delayed the worst sample of each cell; each leads to its page, or to its verdict.
+/// The causes of the worst sample of each cell; each links to its page, or to its verdict.
 pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Option<Table> {
     let mut table = crate::tables::lab::worst(lab, ROWS).unless_empty().map(Table::from)?;
     let with_sample = lab.cells.iter().enumerate().filter(|(_, cell)| cell.worst.is_some());
@@ -74,7 +74,7 @@ pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Option<Table> {
     Some(table)
 }
 
-/// A path as a page has it in a link: nothing in it is taken for a scheme, a query or a fragment.
+/// A path as a link: no part of it is parsed as a scheme, a query or a fragment.
 fn address(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,5 +1,4 @@
-//! The CPUs of a picture: who ran, which interrupts were served, what else happened there; and the
-//! devices.
+//! The CPUs of a picture: running threads, interrupts, other events; and the devices.
 
 use super::items::details;
 use super::{Build, Item, Kind, Lane, Look};
@@ -7,7 +6,7 @@ use crate::marks::{self, Mark, Shape};
 use punctual_core::Tid;
 use std::collections::BTreeMap;
 
-/// CPUs shown; a window of a machine with hundreds shows those where most happened.
+/// CPUs shown; a machine with hundreds shows those with the most events in the window.
 const MAX_CPUS: usize = 32;
 
 pub fn add(build: &mut Build<'_>) {
@@ -54,7 +53,7 @@ pub fn add(build: &mut Build<'_>) {
     );
 }
 
-/// Who ran, idle time left blank.
+/// The running threads; idle time is blank.
 fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<Item> {
     let Some(lane) = build.material.lanes.cpus.get(&cpu) else { return Vec::new() };
     let mut items = Vec::new();
@@ -95,7 +94,7 @@ fn look(lane: marks::Lane, mark: &Mark<'_>) -> Look {
     }
 }
 
-/// A mark as an item, cut at the picture's edges; `None` where it lies outside.
+/// A mark as an item, cut at the picture's edges; `None` if it lies outside.
 pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: Look) -> Option<Item> {
     let (begin, end) = (build.material.lanes.from, build.material.lanes.to);
     let (from, to, value) = match mark.shape {

@@ -1,4 +1,4 @@
-//! What stands in the lanes of a picture.
+//! The items in the lanes of a picture.
 
 use crate::format::span;
 use crate::html::text::name;
@@ -6,16 +6,16 @@ use crate::marks::{Detail, Details};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use std::collections::HashMap;
 
-/// How an item looks; the numbers are classes `k0` … in report.css.
+/// The style of an item; the numbers are classes `k0` … in report.css.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Look {
     /// In the colour of a thread: 0 to 7.
     Hue(u8),
-    /// Could run, and did not.
+    /// Runnable, but not running.
     Ready,
     Sleeping,
-    /// Waited and could not be interrupted, or for a lock.
+    /// Waiting uninterruptibly, or for a lock.
     Blocked,
     Other,
     Unknown,
@@ -32,7 +32,7 @@ pub enum Look {
     /// A request to a device.
     Request,
     Lost,
-    /// Several things, each too short to be shown.
+    /// Several items, each too short to be shown.
     Mixed,
     /// A part of a sample, by the kind of its cause: 0 to 12.
     Cause(u8),
@@ -63,19 +63,19 @@ impl Look {
     }
 }
 
-/// An item: `[from, length, row, look, word, value, detail name, detail, …]`; the value is null but
-/// in lanes of values.
+/// An item: `[from, length, row, look, word, value, detail name, detail, …]`; the value is null
+/// except in lanes of values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Item {
     pub from: i64,
     pub length: i64,
-    /// Which row of its lane.
+    /// The row in its lane.
     pub row: usize,
     pub look: Look,
     pub word: usize,
-    /// In lanes of values.
+    /// The value, in lanes of values.
     pub value: Option<i64>,
-    /// What else is known, as name and text.
+    /// Further details, as name and text.
     pub details: Vec<(&'static str, String)>,
 }
 
@@ -110,7 +110,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// The number of a name from outside.
+    /// The number of a foreign name.
     pub fn of(&mut self, text: &str) -> usize {
         if let Some(number) = self.known.get(text) {
             return *number;

@@ -1,4 +1,4 @@
-//! Lanes of a picture: rows for what overlaps, and a bound for all of them.
+//! Lanes of a picture: rows for overlapping items, and a limit for all of them.
 
 use super::{Item, Look};
 use serde::Serialize;
@@ -9,19 +9,19 @@ use serde::Serialize;
 pub enum Kind {
     /// Spans and instants in rows.
     Spans,
-    /// What a thread does: spans without holes, waiting drawn thinner than running.
+    /// The states of a thread: spans without gaps, waiting drawn thinner than running.
     State,
     Values,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
-    /// The CPU, thread or device that it belongs to; lanes of one group stand together.
+    /// The CPU, thread or device that it belongs to; lanes of one group are adjacent.
     pub group: String,
-    /// What it shows of that.
+    /// Its subject within the group.
     pub title: String,
     pub kind: Kind,
-    /// The colour of the group, where it is a thread.
+    /// The colour of the group, if it is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hue: Option<u8>,
     rows: usize,
@@ -29,8 +29,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Of items, which get rows so that none covers another. Order is by beginning; of two that
-    /// begin together the longer is above.
+    /// Builds a lane; items get rows so that none covers another. They are ordered by beginning; of
+    /// two that begin together the longer is above.
     pub fn new(group: &str, title: &str, kind: Kind, mut items: Vec<Item>) -> Lane {
         items.sort_by_key(|item| (item.from, std::cmp::Reverse(item.length)));
         let mut ends: Vec<i64> = Vec::new();
@@ -57,7 +57,7 @@ impl Lane {
         }
     }
 
-    /// In the colour of a thread.
+    /// Sets the colour of a thread.
     pub fn hue(mut self, hue: u8) -> Lane {
         self.hue = Some(hue);
         self
@@ -68,12 +68,11 @@ impl Lane {
     }
 }
 
-/// Rows of a lane: what overlaps more than that covers each other in the last.
+/// Rows of a lane: with more overlapping items, those in the last row cover each other.
 const MAX_ROWS: usize = 8;
 
-/// Leaves out the shortest items until at most `limit` are left; gives how many went. In lanes
-/// without holes what went is replaced by one item for each segment of them, so that the CPU does
-/// not look idle.
+/// Removes the shortest items until at most `limit` are left; returns the number removed. In lanes
+/// without gaps, one item replaces each run of removed items, so that the CPU does not look idle.
 pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
     let all: usize = lanes.iter().map(Lane::len).sum();
     let mut least = 0;
@@ -82,8 +81,8 @@ pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
         if now <= limit {
             return all - now;
         }
-        // Segments of short items become items of their own: after a round there may be more than
-        // were wanted.
+        // Runs of short items become items of their own: after a round there may be more than
+        // `limit`.
         let mut lengths: Vec<i64> =
             lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));

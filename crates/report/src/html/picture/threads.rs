@@ -1,5 +1,5 @@
-//! The threads of a picture: what each did, its samples, test points, values, functions, and what
-//! it did in the kernel.
+//! The threads of a picture: the states of each, its samples, test points, values, functions, and
+//! its work in the kernel.
 
 use super::cpus::of_mark;
 use super::{Build, Item, Kind, Lane, Look};
@@ -9,7 +9,7 @@ use punctual_core::event::PointId;
 use punctual_core::{Nanos, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads with lanes of their own.
+/// Threads with their own lanes.
 const MAX_THREADS: usize = 14;
 /// Threads named as not shown.
 const MAX_NAMED: usize = 12;
@@ -22,7 +22,7 @@ const SECTIONS: [(&str, Look); 5] = [
     ("events", Look::Kernel),
 ];
 
-/// The lanes of one thread on their way.
+/// The lanes of one thread under construction.
 #[derive(Default)]
 struct Own {
     sections: [Vec<Item>; SECTIONS.len()],
@@ -57,8 +57,8 @@ pub fn add(build: &mut Build<'_>) {
     }
 }
 
-/// The threads shown, the focused first, then those with test points or functions, then those that
-/// ran longest.
+/// The threads shown: first the focused one, then those with test points or functions, then those
+/// that ran longest.
 fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
     let ran = |tid: &Tid| build.material.lanes.threads.get(tid).map_or(Nanos::ZERO, time_running);
     let speaks = |tid: &Tid| {

@@ -1,5 +1,5 @@
-//! What gets a picture: the worst samples, the longest intervals and calls; where there are none,
-//! the longest waits for a CPU.
+//! The subjects of pictures: the worst samples, the longest intervals and calls; without these, the
+//! longest waits for a CPU.
 
 use super::super::picture::Focus;
 use super::super::text::name;
@@ -10,16 +10,16 @@ use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The worst samples with a picture.
+/// The number of worst samples with a picture.
 const SAMPLES: usize = 6;
-/// Intervals, and calls of functions, with a picture each.
+/// The number of intervals, and of function calls, with a picture.
 const INTERVALS: usize = 5;
-/// Waits for a CPU with a picture, where there is nothing else.
+/// The number of waits for a CPU with a picture, if there is no other subject.
 const WAITS: usize = 4;
-/// What is shown of a recording in which nothing stands out: its beginning.
+/// The length shown of the beginning of a recording without any subject.
 const BEGINNING: Nanos = Nanos::from_millis(10);
 
-/// A sample. Samples are ordered by their latency.
+/// A sample. The order is by latency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sample {
     late: Nanos,
@@ -91,10 +91,10 @@ pub fn foci(
     all
 }
 
-/// A name, its worst, whether it has a limit, and what its ends are called.
+/// A name, its worst, whether it has a limit, and the labels of its ends.
 type Candidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2]);
 
-/// The worst of each, those with a limit first.
+/// The worst of each, first those with a limit.
 fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Focus> {
     of.sort_by_key(|(_, worst, limited, _)| {
         Reverse((*limited, worst.first().map(|one| one.latency)))

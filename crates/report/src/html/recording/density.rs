@@ -1,4 +1,4 @@
-//! The density of events over time: it bounds what a picture shows.
+//! The density of events over time: it limits the window of a picture.
 
 use super::super::picture::Focus;
 use punctual_core::event::Recorded;
@@ -7,7 +7,7 @@ use punctual_core::{Event, MonotonicNs, Nanos};
 const BUCKETS: usize = 1 << 15;
 /// Events in a window. A window shows about twice as many spans.
 const MAX_EVENTS: u64 = 8_000;
-/// At least this much before the end of the interval is shown.
+/// At least this much time before the end of the interval is shown.
 const LEAST: Nanos = Nanos(100_000);
 
 /// Counts of events over time.
@@ -18,7 +18,7 @@ pub struct Density {
 }
 
 impl Density {
-    /// Over the length of a recording.
+    /// Counts over the length of a recording.
     pub fn new(recorded: &Recorded) -> Density {
         let length = (recorded.ended - recorded.began).ns().max(0);
         Density {
@@ -38,8 +38,8 @@ impl Density {
         usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
     }
 
-    /// The window of a subject, begun later where too much happened in it, and without its margins
-    /// where those are too much.
+    /// The window of a subject; it begins later if it holds too many events, and has no margins if
+    /// these hold too many.
     pub fn narrowed(&self, focus: &Focus) -> (MonotonicNs, MonotonicNs) {
         let (from, to) = focus.window();
         if self.count(from, to) <= MAX_EVENTS {

@@ -1,12 +1,12 @@
-//! The marks that lie in windows.
+//! The marks within windows.
 
 use crate::marks::{Mark, Marks, Shape};
 use punctual_core::{Event, MonotonicNs, Names};
 
-/// Marks kept for one window; those beyond are counted.
+/// Marks kept for one window; further ones are counted.
 const MAX_MARKS: usize = 50_000;
 
-/// Reads events, keeps the marks of windows.
+/// Reads events and keeps the marks of windows.
 pub struct InWindows<'a> {
     marks: Marks<'a>,
     fresh: Vec<Mark<'a>>,
@@ -35,7 +35,7 @@ impl<'a> InWindows<'a> {
         }
     }
 
-    /// The next event, in the order of time.
+    /// Takes the next event, in time order.
     pub fn push(&mut self, event: &Event) {
         if !self.windows.is_empty() {
             self.marks.describe(event, &mut self.fresh);
@@ -43,7 +43,7 @@ impl<'a> InWindows<'a> {
         }
     }
 
-    /// The marks of each window, and how many more there were.
+    /// The marks of each window, and the number of dropped ones.
     pub fn finish(self) -> Vec<(Vec<Mark<'a>>, u64)> {
         let InWindows { marks, mut fresh, mut windows } = self;
         marks.finish(&mut fresh);

@@ -24,10 +24,10 @@ pub fn sections(recordings: &[(&str, &Digest)], rows: usize) -> Vec<Section> {
     recordings.iter().map(|(of, digest)| Section::of(digest, label(of), rows)).collect()
 }
 
-/// What the templates draw.
+/// The input of the templates.
 #[derive(Serialize)]
 pub struct Section {
-    /// Of which bundle; empty where there is but one.
+    /// The label of the bundle; empty if there is only one.
     label: String,
     about: Vec<(&'static str, String)>,
     kinds: Table,
@@ -72,7 +72,7 @@ pub struct Data {
     values: Vec<Values>,
 }
 
-/// `(largest value of a bucket, count)` of the buckets that are not empty.
+/// `(largest value of a bucket, count)` of the non-empty buckets.
 #[derive(Serialize)]
 struct Histogram {
     name: String,
@@ -80,8 +80,8 @@ struct Histogram {
     limit: Option<String>,
 }
 
-/// A curve: when each segment begins (ns since the recording began), its smallest, mean and largest
-/// value.
+/// A curve: the beginning of each segment (ns since the recording began), its minimum, mean and
+/// maximum.
 #[derive(Serialize)]
 struct Values {
     name: String,
@@ -93,12 +93,12 @@ struct Values {
     n: Vec<u64>,
 }
 
-/// Curves and histograms beyond this are in the tables alone.
+/// Curves and histograms beyond this number are only in the tables.
 const MAX_CURVES: usize = 48;
 
 impl Data {
-    /// Of the pictures of explained samples, which come first, and of the recordings of a page,
-    /// each with its bundle's label.
+    /// The data of the pictures of explained samples, which come first, and of the recordings of a
+    /// page, each with its bundle's label.
     pub fn of(
         explained: &[(&str, &Picture)],
         digests: &[(&str, &Digest)],
@@ -127,7 +127,7 @@ impl Data {
         data
     }
 
-    /// How many there are: pictures, histograms, curves.
+    /// The numbers of pictures, histograms and curves.
     pub fn plots(&self) -> (usize, usize, usize) {
         (self.pictures.len(), self.intervals.len(), self.values.len())
     }

@@ -10,7 +10,7 @@ use punctual_analyze::EventCounts;
 use punctual_core::Missing;
 use punctual_core::event::Recorded;
 
-/// What was recorded, in a few lines.
+/// The extent of a recording, in a few lines.
 pub fn about(recorded: &Recorded, counts: &EventCounts) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         (

@@ -1,4 +1,4 @@
-//! What a person reads of explained samples.
+//! Output for explained samples.
 
 use super::*;
 use punctual_analyze::explain::{Kind, LatencyInterval, explain};
@@ -46,7 +46,8 @@ fn names() -> Names {
     }
 }
 
-/// A timer interrupt is delayed, and a fork is not preempted; an evil one runs a little.
+/// A timer interrupt is delayed, and a fork is not preempted; a thread with a hostile name runs
+/// briefly.
 fn spike() -> Explained {
     let events = vec![
         event(0, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] }),
@@ -62,7 +63,7 @@ fn spike() -> Explained {
     explained(events, Kind::Timer, (1_000, 2_545), "timer/cpu0")
 }
 
-/// A lock that a low one holds, which a middle one keeps from running.
+/// A low-priority task holds a lock, and a middle-priority one keeps it from running.
 fn inversion() -> Explained {
     let events = vec![
         switch(0, 0, (0, 120), TaskState::Preempted, (7, OWN)),
@@ -204,7 +205,7 @@ fn an_inversion_in_120_columns() {
     "#);
 }
 
-/// Who it was is the answer: shares go first, then the end of the name.
+/// The culprit is the answer: shares are hidden first, then the end of the name.
 #[test]
 fn the_legend_keeps_who_in_80_columns_and_fewer() {
     let legend = |width: usize| {

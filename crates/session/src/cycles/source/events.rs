@@ -1,4 +1,4 @@
-//! Cycles of a stream of events, with the names of the tasks in them.
+//! Cycles from a stream of events, with the names of their tasks.
 
 use super::ThreadFacts;
 use punctual_analyze::cycles::Inferred;
@@ -11,11 +11,11 @@ use punctual_core::event::Names;
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of tasks that are kept.
+/// The maximum number of task names.
 const NAMES: usize = 4_096;
-/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+/// The lowest kernel priority value of tasks without a real-time policy.
 const NORMAL: i16 = 100;
-/// How threads of the kernel are called, of which the events do not show that they are.
+/// Names of kernel threads, which events do not identify.
 const KERNEL_THREADS: [&str; 18] = [
     "cpuhp/",
     "idle_inject/",
@@ -36,7 +36,7 @@ const KERNEL_THREADS: [&str; 18] = [
     "stopper/",
     "watchdog",
 ];
-/// Instants within cycles that are kept until they are taken.
+/// The maximum number of moments within cycles kept until taken.
 const MOMENTS: usize = 1 << 16;
 
 /// Takes events, and hands over cycles.
@@ -54,7 +54,7 @@ pub struct EventCycles {
 }
 
 impl EventCycles {
-    /// With the names of a recording; without them, those that tasks have by now.
+    /// Takes the names of a recording; without them, the current names of tasks.
     pub fn new(stream: Stream, names: Option<&Names>) -> EventCycles {
         EventCycles {
             stream,
@@ -70,7 +70,7 @@ impl EventCycles {
         }
     }
 
-    /// The threads of punctual in a recording of it.
+    /// The threads of punctual that the recording names.
     pub fn observers(&self) -> &BTreeSet<Tid> {
         &self.observers
     }
@@ -112,7 +112,7 @@ impl EventCycles {
     }
 
     /// How long threads were in each state: those that have ended since the last call, and with
-    /// `living` those that are there now.
+    /// `living` the present ones.
     pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
         let mut all = std::mem::take(&mut self.times);
         if living {
@@ -121,13 +121,13 @@ impl EventCycles {
         all
     }
 
-    /// Whether a thread that polls is to be shown where nobody has named it: one with a real-time
-    /// priority. Any load polls.
+    /// Whether to show a polling thread that no option names: one with a real-time priority. Any
+    /// load polls.
     pub(super) fn shows_poller(&self, tid: u32) -> bool {
         self.stream.priority(tid).is_some_and(|prio| prio < NORMAL)
     }
 
-    /// The wait that the cycles of a thread begin with.
+    /// Sets the wait that begins the cycles of a thread.
     pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
         self.stream.select(tid, call);
     }
@@ -182,13 +182,13 @@ impl EventCycles {
     }
 }
 
-/// What tasks are called.
+/// The names of tasks.
 #[derive(Default)]
 struct TaskNames {
     known: BTreeMap<u32, TaskName>,
     comms: BTreeMap<u32, String>,
     scheduling: BTreeMap<u32, String>,
-    /// All that will ever be known.
+    /// Whether the names are complete.
     is_recorded: bool,
 }
 

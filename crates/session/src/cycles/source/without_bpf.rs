@@ -1,4 +1,4 @@
-//! What is lost where cycles come about by events, and not by programs in the kernel.
+//! The limits of cycles from events instead of BPF programs.
 
 use punctual_analyze::cycles::stream::missing;
 use punctual_core::event::Group;
@@ -9,8 +9,7 @@ const LOST: &str = "holders of locks are known by who woke alone; the time of pa
                     not sleep is the thread's own; steal, user stacks and SCHED_DEADLINE periods \
                     are not known";
 
-/// With the groups that are recorded; `refused`: why there are no programs in the kernel, where
-/// they were tried.
+/// The finding with the recorded groups; `refused`: why BPF programs failed, if they were tried.
 pub fn finding(groups: &[Group], refused: Option<&StartError>) -> Finding {
     let not_recorded: String = missing(groups)
         .map(|(group, what)| format!("; no {} events: {what}", group.word()))

@@ -1,5 +1,4 @@
-//! What is switched on and off: the recorders of a run, a trace or an attached program, as they are
-//! used there.
+//! The recorders that are switched on and off, as a run, a trace or an attached program uses them.
 
 use super::super::accounting::{self, Accounted};
 use super::stand_in::StandIn;
@@ -22,12 +21,12 @@ pub struct Recorders {
     account: Option<Accounted>,
     record: Option<Wanted>,
     cycles: bool,
-    /// Where the threads run that take what they hold.
+    /// The CPUs of the threads that read them.
     thread_cpus: CpuSet,
     on: On,
 }
 
-/// Those that are in force.
+/// The recorders in force.
 #[derive(Default)]
 struct On {
     flight: Option<Flight>,
@@ -40,7 +39,7 @@ struct On {
 }
 
 impl Recorders {
-    /// Those of a plan; `None` where it has none.
+    /// The recorders of a plan; `None` if it has none.
     pub fn of_plan(plan: &Plan) -> Option<Recorders> {
         let thread_cpus = plan.controller_cpus.clone();
         let record = plan.record.as_ref().map(|record| Wanted::of(record, &thread_cpus));
@@ -55,13 +54,13 @@ impl Recorders {
         all.names().next().is_some().then_some(all)
     }
 
-    /// That of a recording; `None` where it has only test points.
+    /// The recorder of a recording; `None` if it has only test points.
     pub fn of_recording(wanted: &Wanted) -> Option<Recorders> {
         let record = Some(without_points(wanted.clone())?);
         Some(Recorders { record, ..Recorders::default() })
     }
 
-    /// What they are called in reports.
+    /// The names in reports.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         let all = [
             (self.explain.is_some(), punctual_record::FLIGHT),
@@ -72,8 +71,8 @@ impl Recorders {
         all.into_iter().filter(|(is, _)| *is).map(|(_, name)| name)
     }
 
-    /// Puts all of them in force, for the samples of this thread. `place` is a directory of their
-    /// own, for the first time.
+    /// Puts all of them in force, for the samples of this thread. `place` is a directory for them,
+    /// used the first time.
     pub fn switch_on(&mut self, place: &Path, thread: &StandIn) -> Result<(), String> {
         if !self.on.is_paused {
             let made = fs::create_dir(place);
@@ -119,7 +118,7 @@ impl Recorders {
         Ok(())
     }
 
-    /// Takes what they hold, as the controller thread does.
+    /// Reads the recorders, as the controller thread does.
     pub fn poll(&mut self) {
         self.on.flight.iter_mut().for_each(Flight::poll);
         self.on.accountant.iter_mut().for_each(|accountant| accountant.drain(&mut |_| ()));
@@ -130,8 +129,8 @@ impl Recorders {
         &self.on.programs
     }
 
-    /// Takes them out of force: BPF programs stay loaded, which takes far longer than to attach
-    /// them, and the threads that take what they hold sleep. Other recorders are taken away.
+    /// Disables the recorders: BPF programs stay loaded, as loading takes far longer than
+    /// attaching, and the reading threads sleep. Other recorders are removed.
     pub fn switch_off(&mut self, place: &Path) -> Result<(), String> {
         let by_programs = self.record.is_none() || self.on.streams_by_programs;
         if !by_programs {
@@ -143,11 +142,11 @@ impl Recorders {
         Ok(())
     }
 
-    /// Takes them away. What they found is found again by those of the run.
+    /// Removes the recorders. Those of the run repeat their findings.
     pub fn remove(&mut self, place: &Path) -> Result<(), String> {
         let On { flight, recording, programs, accountant, attacher, .. } =
             std::mem::take(&mut self.on);
-        // First, so that recorders end as they are used to.
+        // First, so that recorders end as usual.
         drop(programs);
         flight.map(Flight::stop);
         recording.map(Recording::stop);
@@ -161,7 +160,7 @@ impl Recorders {
     }
 }
 
-/// Kernel events alone: the rings of applications are read by one at a time.
+/// Kernel events alone: only one reader at a time can use the rings of applications.
 fn without_points(wanted: Wanted) -> Option<Wanted> {
     let events = !wanted.events.is_empty();
     events.then_some(Wanted { points: false, probes: None, ..wanted })

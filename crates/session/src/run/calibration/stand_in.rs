@@ -1,5 +1,5 @@
-//! The thread that recorders are switched on and off beside: the timer workload of a run, with one
-//! thread on a measured CPU.
+//! The thread beside which recorders are switched: the timer workload of a run, with one thread on
+//! a measured CPU.
 
 use super::super::mapping;
 use super::super::measure::PartitionPlacement;
@@ -19,24 +19,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Its period, where that of what is measured is not of this order.
+/// The thread's period, if the measured one is not of this order.
 const PERIOD: Nanos = Nanos::MILLI;
 const PERIODS: std::ops::RangeInclusive<Nanos> = Nanos::from_micros(200)..=Nanos::from_millis(2);
-/// Its priority, where the experiment has none that a timer thread can have.
+/// The thread's priority, if the experiment has none suitable for a timer thread.
 const PRIORITY: u8 = 80;
-/// From its preparation to its first expiry.
+/// The time from the thread's preparation to its first expiry.
 const LEAD: Nanos = Nanos::from_millis(10);
 const NAME: &str = "calibration";
 
-/// Where and how it is measured.
+/// The thread's CPU and settings.
 pub struct Setup<'a> {
     /// The CPU of the thread.
     pub cpu: usize,
     pub scheduling: Scheduling,
     pub period: Nanos,
-    /// Whether its memory is locked.
+    /// Whether the memory is locked.
     pub lock_memory: bool,
-    /// Puts it into the partition of its CPU.
+    /// Moves the thread into the partition of its CPU.
     pub placement: &'a dyn CpuPlacement,
     /// The bundle, in which recorders write meanwhile.
     pub directory: &'a Path,
@@ -63,7 +63,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// On this CPU, of no experiment.
+    /// On this CPU, without an experiment.
     pub fn on(cpu: usize, directory: &'a Path) -> Setup<'a> {
         let placement = &PartitionPlacement(None);
         let (scheduling, period) = (usual(), PERIOD);
@@ -77,7 +77,7 @@ fn usual() -> Scheduling {
 
 pub struct StandIn {
     pub tid: u32,
-    /// In force.
+    /// The scheduling in force.
     pub scheduling: String,
     cpus: CpuSet,
     running: Running,
@@ -137,7 +137,7 @@ impl StandIn {
         })
     }
 
-    /// As the flight recorder watches it from now on.
+    /// The series for the flight recorder, from now on.
     pub fn watched(&self) -> Watched {
         Watched {
             phase: NAME.to_owned(),
@@ -154,8 +154,7 @@ impl StandIn {
         self.collector.drain(&mut self.data);
     }
 
-    /// The latencies of the samples that were due from then to then; what came since the last call
-    /// and is not of them is forgotten.
+    /// The latencies of the samples due in this interval; others since the last call are dropped.
     pub fn take(&mut self, from: MonotonicNs, to: MonotonicNs) -> Vec<i64> {
         self.drain();
         self.collector.take_windows();

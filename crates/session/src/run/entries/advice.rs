@@ -1,5 +1,5 @@
-//! What removes each kind of entry: its advice, and the rules of `punctual check` that the system
-//! does not meet.
+//! Remedies for each kind of entry: its advice, and the rules of `punctual check` that the system
+//! violates.
 
 use punctual_analyze::entries::EntryRow;
 use punctual_core::entry::EntryKind;
@@ -8,7 +8,7 @@ use punctual_host::check::{self, Context, Verdict};
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// What came of one kind, on all CPUs.
+/// The entries of one kind, on all CPUs.
 #[derive(Default)]
 struct Seen<'a> {
     entries: u64,
@@ -17,7 +17,7 @@ struct Seen<'a> {
     cpus: Vec<usize>,
 }
 
-/// A finding for each kind that came, the one that took the longest first, and punctual's own last.
+/// A finding for each kind that occurred, the longest in total first, and punctual's own last.
 pub fn findings(
     subject: &str,
     rows: &BTreeMap<usize, Vec<EntryRow>>,
@@ -62,7 +62,7 @@ fn finding(
     Some(finding.remedy(remedy(kind, context)))
 }
 
-/// The advice, and what `check` finds first.
+/// The first violated rule of `check`, and the advice.
 fn remedy(kind: EntryKind, context: &Context<'_>) -> String {
     let violated = kind.rules().iter().find_map(|rule| {
         let result = check::evaluate(rule, context)?;

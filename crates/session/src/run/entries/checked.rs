@@ -1,4 +1,4 @@
-//! The counts of interrupts beside those of /proc/interrupts.
+//! Compares the counts of interrupts with those of /proc/interrupts.
 
 use super::recorder::Entries;
 use punctual_core::entry::{EntryCounts, Vector};
@@ -8,7 +8,7 @@ use punctual_host::files::Root;
 use std::collections::BTreeMap;
 
 const FILE: &str = "/proc/interrupts";
-/// What is compared: in words, the vectors, and the line of the file.
+/// The compared counts: in words, the vectors, and the line of the file.
 const VECTORS: [(&str, &[Vector], &str); 4] = [
     ("local timer interrupts", &[Vector::LocalTimer], "LOC"),
     ("reschedule IPIs", &[Vector::Reschedule], "RES"),

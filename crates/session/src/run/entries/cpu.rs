@@ -18,15 +18,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of the table that the bundle holds.
 const ROWS: usize = 500;
-/// Functions of a stack that stand in a cell.
+/// The maximum number of functions of a stack in a cell.
 const FRAMES: usize = 8;
 
-/// A CPU that is measured.
+/// A measured CPU.
 pub struct Cpu {
     number: usize,
-    /// What its series and its measure are called.
+    /// The name of its series and its measure.
     label: String,
-    /// The place of its interruptions among the series of the phase; its entries follow.
+    /// The index of the CPU's interruptions among the series of the phase; its entries follow.
     place: usize,
     pub table: EntryTable,
     interruptions: Interruptions,
@@ -36,7 +36,7 @@ pub struct Cpu {
     shown: u64,
 }
 
-/// What is known at the end beside its own entries.
+/// Facts known at the end besides its own entries.
 pub struct Known<'a> {
     pub names: &'a EntryNames,
     pub own: &'a [OwnCount],
@@ -62,7 +62,7 @@ impl Cpu {
         }
     }
 
-    /// Its series, in their order.
+    /// The series of the CPU, in their order.
     pub fn series(&self, measure: &MeasurePlan) -> [SeriesMeta; 2] {
         EntrySeries::ALL.map(|series| {
             let about = measure.require.iter().filter(|of| of.is_about_cpu(self.number, series));
@@ -91,7 +91,7 @@ impl Cpu {
         series[self.place].kept.meta.name.clone()
     }
 
-    /// Takes an entry in; an interruption that has ended with it.
+    /// Adds an entry; returns an interruption that ended with it.
     pub fn push(&mut self, entry: &Entry, series: &mut [SeriesRun]) -> Option<Sample> {
         self.table.push(entry);
         if !entry.further {
@@ -114,7 +114,7 @@ impl Cpu {
         Some(kept.push(kept.state.data.count(), (begin, end), self.number as u32, 0))
     }
 
-    /// Its line in the live view, `elapsed` after the begin and `since` the look before.
+    /// The CPU's line in the live view, `elapsed` after the begin and `since` the look before.
     pub fn row(
         &mut self,
         top: Option<EntryRow>,
@@ -135,7 +135,7 @@ impl Cpu {
         }
     }
 
-    /// Takes the last interruption in and saves everything for good. `lost` entries found no room.
+    /// Adds the last interruption and saves everything durably. `lost` entries found no room.
     pub fn finish(&mut self, lost: u64, series: &mut [SeriesRun]) {
         let last = self.interruptions.finish();
         self.interrupted(last, series);
@@ -146,7 +146,7 @@ impl Cpu {
         }
     }
 
-    /// What is known of it at the end.
+    /// Describes the CPU at the end.
     pub fn describe(
         &mut self,
         known: &Known<'_>,
@@ -194,7 +194,7 @@ impl Cpu {
         figures
     }
 
-    /// As a measure of the bundle.
+    /// The CPU as a measure of the bundle.
     pub fn measure(&self) -> MeasureMeta {
         let name = |of: EntrySeries| format!("{}/{}", self.label, of.word());
         MeasureMeta {
@@ -245,7 +245,7 @@ fn entries(rows: &[EntryRow]) -> Option<Table> {
     })
 }
 
-/// By task and call, those that came most often first; those of punctual itself last.
+/// A table by task and call, the most frequent first; those of punctual itself last.
 fn own_entries(own: &[&OwnCount], known: &Known<'_>) -> Option<Table> {
     type Key = (bool, TaskName, OwnEntry);
     let mut sums: BTreeMap<Key, (u64, u32)> = BTreeMap::new();
@@ -299,7 +299,7 @@ mod tests {
     use punctual_bundle::{BundleWriter, PhaseMeta};
     use std::path::Path;
 
-    /// Its two series, among others of the phase, get what is theirs.
+    /// Each of its two series gets its own samples and requirements.
     #[test]
     fn entries_and_requirements_go_to_their_series() {
         let number = online_cpus().expect("CPUs").first().expect("a CPU");

@@ -1,14 +1,14 @@
-//! CPUs that go offline and come back: what is recorded across that time is no entry.
+//! CPUs that go offline and come back: a record across that time is not an entry.
 
 use punctual_core::entry::Entry;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// Times that a CPU went offline and are kept one by one.
+/// The maximum number of offline times that are kept individually.
 const KEPT: usize = 1_024;
 
-/// When CPUs were seen to be offline.
+/// The times in which CPUs were seen offline.
 #[derive(Default)]
 pub struct Offline {
     cpus: BTreeMap<usize, Seen>,
@@ -16,16 +16,16 @@ pub struct Offline {
 
 #[derive(Default)]
 struct Seen {
-    /// From the first look that found it offline to the last one before it came back.
+    /// Each from the first look that found the CPU offline to the last one before it came back.
     windows: Vec<(MonotonicNs, MonotonicNs)>,
-    /// Whether the last window goes on.
+    /// Whether the last window is open.
     now: bool,
-    /// Records that were no entries.
+    /// The number of records that were no entries.
     left_out: u64,
 }
 
 impl Offline {
-    /// Which of the chosen CPUs are online at this instant.
+    /// Notes which of the chosen CPUs are online at this instant.
     pub fn look(&mut self, chosen: &CpuSet, online: &CpuSet, at: MonotonicNs) {
         for cpu in chosen.iter() {
             if online.contains(cpu) {
@@ -44,8 +44,8 @@ impl Offline {
         }
     }
 
-    /// Whether this is an entry. None begins or ends while its CPU is offline: what lies on both
-    /// sides of such an instant is what the CPU did last before, until it did something again.
+    /// Whether this is an entry. None begins or ends while its CPU is offline: a record across such
+    /// an instant spans from the CPU's last activity before it to the first one after it.
     pub fn is_entry(&mut self, entry: &Entry) -> bool {
         let Some(seen) = self.cpus.get_mut(&usize::from(entry.cpu)) else { return true };
         let reaches =
@@ -61,7 +61,7 @@ impl Offline {
         windows.iter().fold(Nanos::ZERO, |sum, (from, to)| sum + (*to - *from))
     }
 
-    /// What is not in the figures. `tick`: how far two looks are apart.
+    /// Findings about time that the figures do not contain. `tick`: the time between two looks.
     pub fn findings(&self, phase: &str, tick: Nanos) -> Vec<Finding> {
         let finding = |(cpu, seen): (&usize, &Seen)| {
             let (times, least) = (seen.windows.len() as u64, self.time(*cpu));
@@ -96,7 +96,7 @@ pub mod tests {
         MonotonicNs(ms * 1_000_000)
     }
 
-    /// Of a task that kept the CPU from another, in ms.
+    /// An entry of a task that kept the CPU from another, in ms.
     pub fn entry(cpu: u16, begin: i64, end: i64) -> Entry {
         let (begin, end) = (at(begin), at(end));
         let name = TaskName(*b"cpuhp/1\0\0\0\0\0\0\0\0\0");
@@ -119,7 +119,7 @@ pub mod tests {
         }
     }
 
-    /// CPU 1 is offline from 1,020 to 1,750 ms; one looks every 50 ms.
+    /// CPU 1 is offline from 1,020 to 1,750 ms, with a look every 50 ms.
     fn seen() -> Offline {
         let (chosen, mut offline) = (cpus("0-1"), Offline::default());
         for ms in (0..3_000).step_by(50) {
@@ -133,7 +133,7 @@ pub mod tests {
     fn an_offline_second_is_no_kernel_thread() {
         let mut offline = seen();
         assert!(!offline.is_entry(&entry(1, 1_019, 1_751)));
-        // What came just before and just after, a long one elsewhere, and one that was over.
+        // Entries just before and just after, a long one on another CPU, and one that was over.
         for one in [
             entry(1, 1_000, 1_020),
             entry(1, 1_750, 1_900),

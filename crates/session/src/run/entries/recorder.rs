@@ -1,4 +1,4 @@
-//! Whichever way entries come about: programs in the kernel, or where these cannot be, events.
+//! The source of entries: BPF programs, or events where these are unavailable.
 
 use crate::cycles::not_seen as events_not_seen;
 use punctual_analyze::entries::stream::{EntryStream, TRACEPOINTS, Tasks};
@@ -22,11 +22,11 @@ enum Source {
 struct Traced {
     events: TracedEntries,
     stream: EntryStream,
-    /// Entries that have ended and were not handed over.
+    /// Ended entries that were not handed over.
     ended: Vec<Entry>,
 }
 
-/// What the recording knows of tasks.
+/// The recording's names of tasks.
 struct Named<'t>(&'t TracedEntries);
 
 impl Tasks for Named<'_> {
@@ -48,8 +48,8 @@ impl Traced {
 }
 
 impl Entries {
-    /// By programs in the kernel, or where these are refused, by events through tracefs;
-    /// [`Backend::Btf`] and [`Backend::Tracefs`] are one of the two alone.
+    /// Starts BPF programs, or where these are refused, events through tracefs; [`Backend::Btf`]
+    /// and [`Backend::Tracefs`] use one of the two alone.
     pub fn start(
         chosen: &CpuSet,
         online: &CpuSet,
@@ -85,12 +85,12 @@ impl Entries {
         Ok(Entries { source: Source::Tracefs(Box::new(traced)), findings })
     }
 
-    /// What is not measured here, and why.
+    /// The limits of this recorder, with reasons.
     pub fn findings(&mut self) -> &mut Vec<Finding> {
         &mut self.findings
     }
 
-    /// The counts are those of now.
+    /// Brings the counts up to date.
     pub fn catch_up(&mut self) {
         if let Source::Tracefs(traced) = &mut self.source {
             traced.catch_up();
@@ -108,7 +108,7 @@ impl Entries {
         }
     }
 
-    /// Entries of a CPU that found no room; or events of which entries are made.
+    /// Entries of a CPU that found no room; or events from which entries are made.
     pub fn lost(&self, cpu: usize) -> u64 {
         match &self.source {
             Source::Bpf(bpf) => bpf.lost(cpu),
@@ -116,7 +116,7 @@ impl Entries {
         }
     }
 
-    /// Events that the kernel did not show to its programs, or that found no room.
+    /// Events that the kernel did not show to the BPF programs, or that found no room.
     pub fn unseen(&self, chosen: &CpuSet) -> u64 {
         match &self.source {
             Source::Bpf(bpf) => bpf.unseen(),
@@ -124,8 +124,8 @@ impl Entries {
         }
     }
 
-    /// A finding about events that the kernel did not show to its programs. Those that found no
-    /// room are told of each CPU.
+    /// The findings about events that the kernel did not show to the BPF programs. Those that found
+    /// no room are reported for each CPU.
     pub fn not_seen(&self, phase: &str) -> Vec<Finding> {
         match &self.source {
             Source::Bpf(bpf) => events_not_seen(phase, 0, bpf.unseen(), 0),
@@ -133,7 +133,7 @@ impl Entries {
         }
     }
 
-    /// ns and runs of all programs so far; `None` where they are not counted, or there are none.
+    /// ns and runs of all BPF programs so far; `None` if not counted, or without programs.
     pub fn cost(&mut self) -> Option<(u64, u64)> {
         match &mut self.source {
             Source::Bpf(bpf) => bpf.cost(),
@@ -157,7 +157,7 @@ impl Entries {
         }
     }
 
-    /// What tasks did themselves on the chosen CPUs.
+    /// The entries of tasks on the chosen CPUs by themselves.
     pub fn own(&self) -> Vec<OwnCount> {
         match &self.source {
             Source::Bpf(bpf) => bpf.own(),
@@ -172,7 +172,7 @@ impl Entries {
         }
     }
 
-    /// Whether the functions that other CPUs call are seen; else those TLB shootdowns that find
+    /// Whether the functions that other CPUs call are seen; else only TLB shootdowns that have
     /// something to flush.
     pub fn sees_calls(&self) -> bool {
         match &self.source {
@@ -182,8 +182,7 @@ impl Entries {
     }
 }
 
-/// `refused`: why there are no programs in the kernel, where they were tried. Whoever measures says
-/// what it is about.
+/// `refused`: why there are no BPF programs, if they were tried. The caller sets the subject.
 fn without_bpf(refused: Option<&StartError>) -> Finding {
     const LOST: &str = "the kernel stacks of originators and the cost are not known, and each \
                         event costs more";

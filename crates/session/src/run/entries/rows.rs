@@ -1,4 +1,4 @@
-//! What a live view shows of CPUs.
+//! Rows of a live view for CPUs.
 
 use punctual_core::Nanos;
 
@@ -6,10 +6,10 @@ use punctual_core::Nanos;
 pub struct CpuRow {
     pub cpu: usize,
     pub entries: u64,
-    /// The same a second, since the refresh before.
+    /// The rate per second, since the refresh before.
     pub a_second: f64,
     pub longest: Option<Nanos>,
-    /// The share of the time that its tasks were interrupted.
+    /// The share of time in which its tasks were interrupted.
     pub interrupted: f64,
     /// The entries that took the most time.
     pub top: Option<TopEntry>,

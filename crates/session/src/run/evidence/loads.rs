@@ -1,4 +1,4 @@
-//! Whether the loads are there, and whether they do anything.
+//! Evidence that the loads exist and work.
 
 use punctual_bundle::evidence::{LoadEvidence, LoadProgress};
 use punctual_core::{Fact, MonotonicNs, Nanos};
@@ -8,32 +8,32 @@ use punctual_measure::load::OnExit;
 use punctual_plan::LoadPlan;
 use std::collections::HashMap;
 
-/// What is due less than this before the end need not have started.
+/// A load due less than this before the end need not have started.
 const LATE: Nanos = Nanos(50_000_000);
-/// A load works when it used a thousandth of a CPU, …
+/// A load works if it used a thousandth of a CPU, …
 const WORK: i64 = 1_000;
-/// … or was given a CPU ten times a second, or read or wrote a byte.
+/// … or was scheduled ten times a second, or read or wrote a byte.
 const OFTEN: Nanos = Nanos(100_000_000);
-/// Polls closer together than this say nothing: what is given a CPU ten times a second, a little
-/// late on a busy machine, may have had none.
+/// Polls closer together than this are inconclusive: a load scheduled ten times a second, slightly
+/// late on a busy machine, may not have run.
 const CLOSE: Nanos = Nanos(2 * OFTEN.0);
 
-/// Stops that are kept of a load.
+/// The maximum number of recorded stops of a load.
 const STOPS: usize = 32;
 
-/// A load and what was seen of it so far.
+/// A load and the observations so far.
 pub struct LoadWatch {
     /// When the phase began.
     pub(super) begin: MonotonicNs,
-    /// When it is to be there from.
+    /// Since when it should run.
     due_from: MonotonicNs,
     pid: Option<i32>,
     since: Option<MonotonicNs>,
     last_poll: Option<MonotonicNs>,
-    /// What each of its processes had done at the last poll.
+    /// The work of each of its processes at the last poll.
     last: HashMap<i32, Done>,
     evidence: LoadEvidence,
-    /// The last poll found it stopped.
+    /// Whether the last poll found the load stopped.
     stops: bool,
 }
 
@@ -56,7 +56,7 @@ impl LoadWatch {
     }
 
     pub fn started(&mut self, pid: i32, now: MonotonicNs) {
-        // Until its first start it was not late: a seed, or its own delay, held it.
+        // The load was not late before its first start: a seed, or its own delay, held it.
         if self.evidence.ended.is_none() && self.since.is_none() {
             self.due_from = now;
         }
@@ -78,8 +78,8 @@ impl LoadWatch {
         }
     }
 
-    /// Whether anything has happened in its processes since the last look. The first look only
-    /// notes where they stand.
+    /// Checks whether its processes have worked since the last look. The first look only stores
+    /// their counters.
     pub fn poll(&mut self, files: &Root, now: MonotonicNs) {
         let Some(pid) = self.pid else { return };
         let since = self.last_poll.map(|last| now - last);
@@ -101,7 +101,7 @@ impl LoadWatch {
                     || switches as i64 * OFTEN.ns() >= since.ns()
                     || bytes > 0
             });
-            // One that works is enough; the others are not read.
+            // One working process suffices; the others are not read.
             if worked {
                 break;
             }
@@ -116,7 +116,7 @@ impl LoadWatch {
         }
         self.stops = is_stopped;
         if since.is_some() {
-            // One that has work and gets no CPU does not idle: others keep the CPUs busy.
+            // A load with work but without a CPU does not idle: others keep the CPUs busy.
             let starved = !worked && tree.iter().any(|pid| progress::is_ready(files, *pid));
             self.evidence.looks += 1;
             self.evidence.starved_looks += u64::from(starved);
@@ -124,11 +124,11 @@ impl LoadWatch {
         }
     }
 
-    /// With what its processes did in all.
+    /// Completes the evidence with the total work of its processes.
     pub fn into_evidence(mut self, files: &Root, now: MonotonicNs) -> LoadEvidence {
         self.evidence.due = Nanos((now - self.due_from).ns().max(0));
         if self.evidence.ended.is_none() && self.since.is_none() && self.evidence.due < LATE {
-            // It was to start at the very end.
+            // The load should start at the very end.
             self.evidence.due = Nanos::ZERO;
         }
         self.evidence.progress = match self.pid {

@@ -1,4 +1,4 @@
-//! Who else measures on the same CPUs, by the sockets that say so.
+//! Other measurements on the same CPUs, found by their announcement sockets.
 
 use punctual_bundle::evidence::OtherMeasurement;
 use punctual_core::{CpuSet, Fact};
@@ -7,13 +7,12 @@ use punctual_sys::observers::{self, Claim, PREFIX, SOCKETS};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// A name holds a list of CPUs of this length at most (sun_path has 108 bytes); longer ones are
-/// several names.
+/// The maximum length of a CPU list in a name (sun_path has 108 bytes); longer ones are split.
 const LIST: usize = 70;
-/// So many CPUs fit into a name, however they lie.
+/// The number of CPUs that always fits into a name.
 const PIECE: usize = 12;
 
-/// The announcement of this process, and the others that it has seen.
+/// The announcement of this process, and the others seen.
 #[derive(Default)]
 pub struct Announcement {
     cpus: CpuSet,
@@ -24,7 +23,7 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Says that this process measures on these CPUs from now on.
+    /// Announces that this process measures on these CPUs from now on.
     pub fn of(cpus: CpuSet) -> Announcement {
         let me = std::process::id();
         let names: Vec<String> = match cpus.to_string() {

@@ -1,4 +1,4 @@
-//! Policy, priority and affinity of the measuring threads, read back while they measure and by
+//! Policy, priority and affinity of the measuring threads, read back while they measure, and by
 //! themselves at their end.
 
 use super::super::mapping;
@@ -11,7 +11,7 @@ use punctual_plan::{Length, MeasurePlan};
 use punctual_sys::attributes::{self, Scheduling};
 use std::io;
 
-/// A thread and what was read of it so far.
+/// A thread and its settings so far.
 pub struct ThreadWatch {
     measure: usize,
     number: usize,
@@ -20,7 +20,7 @@ pub struct ThreadWatch {
     evidence: ThreadEvidence,
 }
 
-/// One for each thread of a measure, which is number `place` of the phase.
+/// A watch for each thread of a measure, which is number `place` of the phase.
 pub fn watch_of(
     place: usize,
     measure: &MeasurePlan,
@@ -59,7 +59,7 @@ pub fn watch_of(
     prepared.iter().enumerate().map(watch).collect()
 }
 
-/// How many samples a series of a timer is to have, by what its thread starts later; other kinds
+/// The expected number of samples of a timer series, given its thread's start delay; other kinds
 /// take samples when they can.
 fn due<'a>(
     measure: &'a MeasurePlan,
@@ -76,7 +76,7 @@ fn due<'a>(
 }
 
 impl ThreadWatch {
-    /// Whether it is this thread of this measure.
+    /// Whether this watches this thread of this measure.
     pub fn is(&self, measure: usize, number: usize) -> bool {
         (self.measure, self.number) == (measure, number)
     }
@@ -85,14 +85,14 @@ impl ThreadWatch {
         measures.get(self.measure).is_none_or(|measure| measure.thread_has_ended(self.number))
     }
 
-    /// Reads what the kernel says of it now.
+    /// Reads its settings from the kernel now.
     pub fn poll(&mut self, at: Nanos, measures: &[MeasureRun]) {
         if self.has_ended(measures) {
             return;
         }
         let scheduling = attributes::scheduling(self.evidence.tid);
         let affinity = attributes::affinity(self.evidence.tid);
-        // Its id may be another's by now.
+        // The thread's id may be reused by now.
         if self.has_ended(measures) {
             return;
         }
@@ -104,15 +104,15 @@ impl ThreadWatch {
         }
     }
 
-    /// Whether it came to its own end.
+    /// Notes whether it reached its own end.
     pub fn before_stop(&mut self, measures: &[MeasureRun]) {
         self.evidence.reached_end = measures
             .get(self.measure)
             .is_some_and(|measure| measure.thread_reached_end(self.number));
     }
 
-    /// What it read at its end. Where the kernel had refused what was asked for, what it gave
-    /// instead is what must have stayed.
+    /// Adds the settings that the thread read at its end. If the kernel refused the requested ones,
+    /// those granted instead must have stayed.
     pub fn after_end(&mut self, after: &AfterEnd) {
         let Ok((scheduling, cpus)) = after else {
             let why = || {

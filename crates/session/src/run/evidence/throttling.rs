@@ -1,5 +1,5 @@
-//! What slows tasks down on purpose: limits of cgroups, real-time throttling, heat. Each is a
-//! counter that only grows, or a line of the kernel's log.
+//! Intentional slowdowns of tasks: limits of cgroups, real-time throttling, heat. Each is a counter
+//! that only grows, or a line of the kernel's log.
 
 use punctual_core::{CpuSet, Fact};
 use punctual_host::files::{Files, Root};
@@ -8,21 +8,21 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// `O_NONBLOCK` (asm-generic/fcntl.h): all that is new is read, and no more is waited for.
+/// `O_NONBLOCK` (asm-generic/fcntl.h): reads all new lines, and does not wait for more.
 const NON_BLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-/// Lines of the kernel's log that are read.
+/// The maximum number of lines of the kernel's log to read.
 const MAX_LINES: usize = 10_000;
 
-/// Where the counters stood when the phase began.
+/// The counters when the phase began.
 #[derive(Default)]
 pub struct Throttling {
     counters: BTreeMap<String, u64>,
-    /// Positioned behind what was there when the phase began.
+    /// The kernel's log, positioned after the lines from before the phase.
     log: Option<File>,
 }
 
 impl Throttling {
-    /// Before the threads with these ids measure on these CPUs.
+    /// Called before the threads with these ids measure on these CPUs.
     pub fn begin(files: &Root, cpus: &CpuSet, tids: impl Iterator<Item = i32>) -> Throttling {
         let heat = cpus.iter().map(|cpu| {
             format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count")
@@ -37,7 +37,7 @@ impl Throttling {
         Throttling { counters, log }
     }
 
-    /// What happened since, in sentences.
+    /// The slowdowns since then, in sentences.
     pub fn end(self, files: &Root) -> Fact<Vec<String>> {
         let mut found = Vec::new();
         for (path, before) in &self.counters {
@@ -103,8 +103,7 @@ fn says_throttled(mut log: File) -> bool {
             }
             Ok(0) => return false,
             Ok(_) => {}
-            // EPIPE: records were overwritten before they were read; the next read goes on behind
-            // them.
+            // EPIPE: records were overwritten before they were read; the next read skips them.
             Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => {}
             Err(_) => return false,
         }

@@ -8,7 +8,7 @@ use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
 
-/// Name, help, and the number of a thread, where it has one.
+/// Name, help, and the value for a thread, if it has one.
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
 
 pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String {

@@ -10,7 +10,7 @@ use punctual_plan::MeasurePlan;
 use punctual_record::Backend;
 
 impl Controller<'_, '_, '_> {
-    /// The CPUs of a measure, with the files of their series.
+    /// Prepares the CPUs of a measure, with the files of their series.
     pub(super) fn prepare_entries(
         &mut self,
         measure: &MeasurePlan,
@@ -36,7 +36,7 @@ impl Controller<'_, '_, '_> {
         Ok(())
     }
 
-    /// Takes entries in; the outcome where an interruption was above the limit.
+    /// Adds entries; returns the outcome of an interruption above the limit.
     pub(super) fn drain_entries(&mut self, current: &mut PhaseRun) -> Option<Outcome> {
         let PhaseRun { entries, series, .. } = current;
         let above: Vec<Above> = entries.iter_mut().filter_map(|of| of.drain(series)).collect();
@@ -44,7 +44,7 @@ impl Controller<'_, '_, '_> {
         Some(self.stopped_above(format!("{}/{series}", self.phase.name), latency, Some(seq)))
     }
 
-    /// Measures them no more.
+    /// Stops measuring them.
     pub(super) fn stop_entries(&mut self, current: &mut PhaseRun) {
         let PhaseRun { entries, series, .. } = current;
         for of in entries {

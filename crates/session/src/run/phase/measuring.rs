@@ -13,7 +13,7 @@ use punctual_bundle::Outcome;
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_sys::{clock, pace};
 
-/// A phase that is measured, and what of it.
+/// A phase with its controller.
 pub(super) struct Measuring<'r, 'p, 'w, 'c> {
     pub controller: Controller<'r, 'p, 'w>,
     pub current: &'c mut PhaseRun,
@@ -64,7 +64,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
         self.controller.refresh(self.current, elapsed);
     }
 
-    /// Its threads and loads have ended afterwards, and its files are written.
+    /// Ends its threads and loads, and writes its files.
     fn finish(&mut self, ended: Ended<PhaseError>) -> Ended<PhaseError> {
         let Measuring { controller, current } = self;
         pace::heed([]);
@@ -90,7 +90,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
         let partition = controller.run.partition.as_ref();
         current.meta.evidence = match controller.run.attached {
             None => Fact::Known(collected.end(&controller.files, partition, programs)),
-            // Nothing was asked of how it runs.
+            // An attachment requests no settings of the program.
             Some(_) => Fact::NotAsked,
         };
         let of_end = controller.end_loads(current);

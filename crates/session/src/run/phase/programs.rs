@@ -15,7 +15,7 @@ use punctual_record::Backend;
 use punctual_sys::clock;
 
 impl Controller<'_, '_, '_> {
-    /// A program of the phase, before those that are prepared already: it is number `place`.
+    /// Prepares a program of the phase, number `place`, after the earlier ones.
     pub(super) fn prepare_program(
         &self,
         measure: &MeasurePlan,
@@ -45,7 +45,7 @@ impl Controller<'_, '_, '_> {
         measures.filter(|measure| matches!(measure.workload, Workload::Program(_)))
     }
 
-    /// Starts those that punctual starts: they wait for their release, and all are watched.
+    /// Starts those that punctual starts: they wait for their release; watches all.
     pub(super) fn start_programs(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
         for program in &mut current.programs {
             program.start(self.run.guard.as_mut())?;
@@ -63,7 +63,7 @@ impl Controller<'_, '_, '_> {
         })
     }
 
-    /// Takes in what their threads did; a response time above the limit, and of which series.
+    /// Takes the records of programs; returns a response time above the limit, with its series.
     pub(super) fn drain_programs(&mut self, current: &mut PhaseRun) -> Option<(String, Nanos)> {
         let (mut above, mut begun) = (None, false);
         for number in 0..current.programs.len() {
@@ -74,17 +74,17 @@ impl Controller<'_, '_, '_> {
         self.has_begun |= begun;
         let now = clock::monotonic();
         if self.has_begun && now >= self.next_measures {
-            // All of them: with hundreds of threads that takes its time.
+            // All of them: with hundreds of threads that takes long.
             current.meta.measures.truncate(self.planned_measures().len());
             current.meta.measures.extend(current.programs.iter().flat_map(ProgramRun::measures));
-            // A file that cannot be written is reported where the phase ends.
+            // A file that cannot be written is reported at the end of the phase.
             let _ = self.write_phase(current);
             (self.has_begun, self.next_measures) = (false, now + CHECKPOINT);
         }
         above
     }
 
-    /// Measures them no more, and asks those to end that were started here.
+    /// Stops measuring them, and asks those started here to end.
     pub(super) fn stop_programs(&mut self, current: &mut PhaseRun) {
         for number in 0..current.programs.len() {
             let findings = self.with_place(current, number, |program, place| program.finish(place));
@@ -93,7 +93,7 @@ impl Controller<'_, '_, '_> {
         current.programs.iter_mut().for_each(ProgramRun::terminate);
     }
 
-    /// Until they have ended, or have had their time for it.
+    /// Waits until they have ended, or their time for it is over.
     pub(super) fn wait_for_programs(&mut self, current: &mut PhaseRun) {
         let now = clock::monotonic;
         let waits = |program: &ProgramRun| program.end_deadline().is_some_and(|at| now() < at);
@@ -103,14 +103,14 @@ impl Controller<'_, '_, '_> {
         }
     }
 
-    /// Those that the bundle shows as measures before a thread of a program is known: of a program
-    /// that is attached to, the threads are all that there is.
+    /// The measures in the bundle before a thread of a program is known: for an attached program,
+    /// the threads are the only ones.
     pub(super) fn planned_measures(&self) -> &[MeasurePlan] {
         if self.run.attached_program().is_some() { &[] } else { &self.phase.measures }
     }
 
-    /// The measures of the bundle: instead of a program its threads, where it has any, and instead
-    /// of entries their CPUs.
+    /// Lists the measures of the bundle: instead of a program its threads, if any, and instead of
+    /// entries their CPUs.
     pub(super) fn list_measures(&self, current: &mut PhaseRun) {
         let own = std::mem::take(&mut current.meta.measures);
         if self.planned_measures().is_empty() {
@@ -136,7 +136,7 @@ impl Controller<'_, '_, '_> {
         }
     }
 
-    /// Does something with a program, and with where its series go.
+    /// Calls a function with a program and the place of its series.
     fn with_place<T>(
         &mut self,
         current: &mut PhaseRun,

@@ -1,10 +1,10 @@
-//! Whether punctual itself runs when it is to: its own delays, from round to round.
+//! Measures the delays of punctual itself, from round to round.
 
 use punctual_bundle::evidence::ControllerEvidence;
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_plan::{Length, PhasePlan};
 
-/// Rounds may take so much longer than planned beside what they do themselves.
+/// How much longer than planned rounds may take besides their own work.
 const ROUND: Nanos = Nanos::from_millis(100);
 
 /// The rounds so far.
@@ -12,13 +12,13 @@ const ROUND: Nanos = Nanos::from_millis(100);
 pub(super) struct Punctuality {
     tick: Nanos,
     began: Option<MonotonicNs>,
-    /// The last round, and how long the thread had had a CPU then.
+    /// The last round, with the thread's CPU time then.
     last: Option<(MonotonicNs, Nanos)>,
     evidence: ControllerEvidence,
 }
 
 impl Punctuality {
-    /// Of rounds at this distance in a phase.
+    /// Expects rounds at this distance in a phase.
     pub fn new(tick: Nanos, phase: &PhasePlan) -> Punctuality {
         let lengths = phase.measures.iter().map(|measure| match measure.length {
             Length::Duration(span) => Some(span),
@@ -30,8 +30,8 @@ impl Punctuality {
         Punctuality { tick, evidence, ..Punctuality::default() }
     }
 
-    /// It runs at `now`, and has had a CPU for `ran` so far: on a slow machine a round takes long
-    /// by what it does.
+    /// Notes a round at `now`, with the CPU time `ran` so far: on a slow machine a round takes long
+    /// by its own work.
     pub fn note(&mut self, now: MonotonicNs, ran: Nanos) {
         self.evidence.lasted = now - *self.began.get_or_insert(now);
         let Some((last, before)) = self.last.replace((now, ran)) else { return };
@@ -57,7 +57,7 @@ mod tests {
         for at in [0, 100, 290, 390, 2_890, 2_990, 4_000] {
             own.note(MonotonicNs(at * 1_000_000), Nanos::ZERO);
         }
-        // It has the CPU for all of this round.
+        // The thread has the CPU for all of this round.
         own.note(MonotonicNs(6_000_000_000), Nanos::from_secs(2));
         let ControllerEvidence { lasted, delayed, longest, .. } = own.evidence();
         let all = [lasted, delayed, longest].map(|span| span.ns() / 1_000_000);

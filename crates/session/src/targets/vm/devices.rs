@@ -1,18 +1,18 @@
-//! What a machine has for workloads beside CPUs and memory, and how its init makes them ready.
+//! Devices of a machine for workloads, and their preparation by its init.
 
 use punctual_lab::exact::PARPORT;
 use punctual_lab::{Guest, GuestFile, LabError, disk};
 use punctual_plan::{Acceleration, Device, VmPlan};
 use std::path::Path;
 
-/// A disk in the host's time: a file with holes.
+/// The size of a disk in the host's time: a sparse file.
 const DISK_BYTES: u64 = 1 << 30;
-/// A disk in virtual time: it is in the machine's memory.
+/// The size of a disk in virtual time: it is in the machine's memory.
 const MEMORY_DISK_BYTES: u64 = 64 << 20;
-/// Where the image lies in the machine until it is copied.
+/// The path of the image in the machine until it is copied.
 const IMAGE: &str = "/storage.img";
 
-/// Adds the plan's devices; `place` takes their files. What is answered is for the machine's shell.
+/// Adds the plan's devices, with their files in `place`. Returns commands for the machine's shell.
 pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     let mut script = String::new();
     for device in &vm.devices {
@@ -28,7 +28,7 @@ pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabEr
     Ok(script)
 }
 
-/// What it is, in words.
+/// A description of the device.
 pub fn title(device: Device, accel: Acceleration) -> &'static str {
     match device {
         Device::Edu => "QEMU's edu, bound to uio_pci_generic at /dev/uio0",
@@ -40,14 +40,14 @@ pub fn title(device: Device, accel: Acceleration) -> &'static str {
     }
 }
 
-/// The ids are those of hw/misc/edu.c in QEMU.
+/// The ids of hw/misc/edu.c in QEMU.
 fn edu(guest: &mut Guest) -> String {
     guest.qemu_args.extend(["-device".to_owned(), "edu".to_owned()]);
     guest.modules.push("uio_pci_generic".to_owned());
     "echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id || exit 1\n".to_owned()
 }
 
-/// Its arguments are among those that `lab::exact` accepts.
+/// Adds a parallel port. Its arguments are among those that `lab::exact` accepts.
 fn parport(guest: &mut Guest) -> String {
     guest.qemu_args.extend(PARPORT.map(str::to_owned));
     guest.modules.extend(["parport_pc".to_owned(), "ppdev".to_owned()]);
@@ -72,8 +72,8 @@ fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
         .to_owned())
 }
 
-/// QEMU answers a disk's requests when this system has done them, at another instruction each time.
-/// The memory disk's answers take instructions alone.
+/// QEMU answers a disk's requests when this system has completed them, at another instruction each
+/// time. The memory disk's answers depend on instructions alone.
 fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     let image = place.join("storage.img");
     disk::ext4_image(&image, MEMORY_DISK_BYTES)?;
@@ -81,7 +81,7 @@ fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError
     guest.modules.extend(["brd".to_owned(), "ext4".to_owned()]);
     let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || { dmesg | tail \
                  -n 5 >&2; exit 1; }\n";
-    // Its disks are of 16 MiB unless it is told otherwise when it is loaded.
+    // The module's disks have 16 MiB by default.
     let loaded = format!(
         "rmmod brd; insmod /punctual/modules/*-brd.ko rd_nr=1 rd_size={} || exit 1\n",
         MEMORY_DISK_BYTES >> 10

@@ -25,7 +25,7 @@ fn unprepared(problem: &str) -> Finding {
     .remedy("workloads that need it do not work; see console.log in the bundle")
 }
 
-/// A run can come to its end although a load of it was killed.
+/// Reported because a run can reach its end although a load of it was killed.
 fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
     let killed =
         result.oom_kills.filter(|killed| *killed > 0 && result.outcome == Outcome::Finished)?;
@@ -39,7 +39,7 @@ fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
     )
 }
 
-/// A kernel ignores in silence a model that it does not have.
+/// Reported because a kernel silently ignores a model that it does not have.
 fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Finding> {
     let asked = asked_preemption(&vm.cmdline)?;
     let known = environment?.kernel.preemption.known()?;

@@ -1,4 +1,4 @@
-//! From a plan to a guest of the lab, and what is said of it afterwards.
+//! Converts a plan to a guest of the lab, and describes it afterwards.
 
 use super::super::remote::RemoteRun;
 use super::super::time::timebase;
@@ -18,17 +18,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the experiment lies in the guest.
+/// The path of the experiment in the guest.
 const EXPERIMENT: &str = "/experiment";
-/// What a machine may take beside the run itself.
+/// The time allowed for a machine besides the run itself.
 const TIMEOUT_BASE: Duration = Duration::from_secs(600);
-/// How long a kernel on the host's processor may boot without a word: it takes seconds where that
-/// works at all.
+/// How long a kernel on the host's processor may boot without output: seconds, if it works at all.
 const KVM_SILENCE: Duration = Duration::from_secs(60);
-/// How many times slower than planned it may be.
+/// The factor by which it may be slower than planned.
 const TIMEOUT_FACTOR: u32 = 20;
 
-/// What figures of an imitated Raspberry Pi do not say.
+/// The limit of an emulated Raspberry Pi's figures.
 const RASPI: &str =
     "QEMU's Raspberry Pi 3: the board's devices and device tree, not its speed (docs/targets.md)";
 
@@ -41,8 +40,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine of a plan, with everything in it.
-    /// Files that it needs while it runs are put into `place`.
+    /// The machine of a plan, with all its contents. Files needed at run time are put into `place`.
     pub fn of(
         vm: &VmPlan,
         plan: &Plan,
@@ -110,8 +108,7 @@ impl Machine {
         Ok(Machine { guest, accel: vm.accel, title, facts })
     }
 
-    /// Runs it; what it leaves is put below `place`. With `exact` every instruction is seen, and
-    /// what was seen lies there too.
+    /// Runs the guest; its results are put below `place`, with `exact` also the plugin's output.
     pub fn run(
         &self,
         place: &Path,
@@ -125,7 +122,7 @@ impl Machine {
         guest.run_watched(watch)
     }
 
-    /// What shows that the kernel which ran is the one that was asked for.
+    /// The evidence that the requested kernel ran.
     fn kernel_evidence(
         &self,
         result: &GuestResult,
@@ -133,7 +130,7 @@ impl Machine {
     ) -> KernelEvidence {
         let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
         KernelEvidence {
-            // Of a kernel given by its path nobody has said what it is.
+            // A kernel given by its path has no requested version.
             release: self.guest.kernel.release().filter(|_| self.guest.kernel.version.is_some()),
             booted: result.release.clone(),
             preemption: asked_preemption(&self.guest.cmdline_extra).map(str::to_owned),
@@ -141,7 +138,7 @@ impl Machine {
         }
     }
 
-    /// Where a run took place, for its bundle.
+    /// The place of a run, for its bundle.
     pub fn ran_on(
         &self,
         result: &GuestResult,
@@ -192,12 +189,12 @@ impl Machine {
     }
 }
 
-/// The model that the command line of a kernel asks for.
+/// The preemption model that a kernel command line requests.
 pub fn asked_preemption(cmdline: &str) -> Option<&str> {
     cmdline.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back()
 }
 
-/// A model in the words of the command line.
+/// A preemption model in the words of the command line.
 pub fn preemption_word(model: PreemptionModel) -> String {
     match model {
         PreemptionModel::RealTime => "real-time".to_owned(),
@@ -205,7 +202,7 @@ pub fn preemption_word(model: PreemptionModel) -> String {
     }
 }
 
-/// Modules as they are, or built for the kernel from their source.
+/// Modules as given, or built for the kernel from their source.
 fn drivers(paths: &[PathBuf], kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let one = |path: &PathBuf| {
         require_exists(path, path.is_file(), "driver")?;
@@ -241,7 +238,7 @@ pub fn named(kernel: &str) -> Result<VmPlan, Failure> {
     }
 }
 
-/// The kernel that is asked for, and what the machine is called by it.
+/// The requested kernel, and the machine's name derived from it.
 pub fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
         KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),

@@ -1,4 +1,4 @@
-//! The programs that go into a machine: punctual itself, and those of the experiment.
+//! The programs of a machine: punctual itself, and those of the experiment.
 
 use crate::exit::Failure;
 use crate::programs::{find_program, programs_of};
@@ -6,11 +6,11 @@ use punctual_plan::{Architecture, Plan, VmPlan, Workload};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// punctual for the machine: the one that is named, the running one where it is of that
-/// architecture, or one built beside it.
+/// punctual for the machine: the named one, the running one if it has that architecture, or one
+/// built beside it.
 pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
     if let Some(named) = &vm.binary {
-        // It gets the same path in the machine, which therefore has to be a plain one.
+        // The program gets the same path in the machine, so the path must be a plain one.
         return match named.canonicalize() {
             Ok(path) if path.is_file() => Ok(path),
             _ => Err(Failure::refused(format!(
@@ -40,7 +40,7 @@ pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
     })
 }
 
-/// As Rust's targets call it.
+/// The name of the architecture in Rust's targets.
 pub fn architecture(arch: Architecture) -> &'static str {
     match arch {
         Architecture::X86_64 => "x86_64",
@@ -48,8 +48,8 @@ pub fn architecture(arch: Architecture) -> &'static str {
     }
 }
 
-/// The programs of the plan's loads and measures, and of what a shell or the like is to start in
-/// them as far as its words show.
+/// The programs of the plan's loads and measures, and those that a shell or the like starts in
+/// them, as far as its words show.
 pub fn of_plan(plan: &Plan) -> BTreeSet<PathBuf> {
     let mut programs = BTreeSet::new();
     for phase in &plan.phases {

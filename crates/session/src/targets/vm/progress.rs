@@ -1,5 +1,5 @@
-//! What is known of machines while they run: how far they are and how long it took so far. Their
-//! own time goes at another speed, and asking it would change what they measure.
+//! The progress of running machines: their phase and the time so far. Their own time runs at
+//! another speed, and querying it would change what they measure.
 
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;
@@ -8,13 +8,12 @@ use punctual_lab::{Control, Phase};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the line on a terminal is renewed.
+/// Time between two updates of the line on a terminal.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long a machine that was asked to end may take for it, on a busy system too; who cannot wait
-/// asks again.
+/// How long a machine may take to end on request, even on a busy system; a second request kills it.
 const END_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Shows it: a line in place on a terminal, a line a step elsewhere.
+/// Shows the progress of machines: an updated line on a terminal, a line per step elsewhere.
 pub struct Progress {
     messages: Listener,
     planned: Option<Nanos>,
@@ -24,7 +23,7 @@ pub struct Progress {
 
 #[derive(Default)]
 struct State {
-    /// Where each repeat is that runs or ran.
+    /// The phase of each repeat so far.
     seen: Vec<(u32, Phase)>,
     over: u32,
     began: Option<Instant>,
@@ -33,7 +32,7 @@ struct State {
 }
 
 impl Progress {
-    /// Of so many runs of what takes so long by its own clock.
+    /// Creates the view of this many runs of this planned length by their own clock.
     pub fn new(messages: Listener, repeats: u32, planned: Option<Nanos>) -> Progress {
         Progress { messages, planned, repeats, state: Mutex::default() }
     }
@@ -42,13 +41,12 @@ impl Progress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A step before a machine runs.
+    /// Shows a step before a machine runs.
     pub fn say(&self, step: &str) {
         self.show(&mut self.state(), step);
     }
 
-    /// Updates the state of a repeat's machine, shows all of them, and returns what the user
-    /// requests.
+    /// Updates the state of a repeat's machine, shows all of them, and returns the user's request.
     pub fn look(
         &self,
         repeat: u32,
@@ -68,14 +66,14 @@ impl Progress {
         self.show(&mut state, &step);
         match state.asked {
             None => Control::GoOn,
-            // Nothing is measured yet that could come back.
+            // Nothing has been measured yet.
             Some(_) if seen.phase == Phase::Booting => Control::Kill,
             Some(asked) if asked.elapsed() < END_TIMEOUT => Control::End,
             Some(_) => Control::Kill,
         }
     }
 
-    /// The machine of a repeat is gone.
+    /// Ends the machine of a repeat.
     pub fn ended(&self, repeat: u32) {
         let mut state = self.state();
         state.seen.retain(|(known, _)| *known != repeat);

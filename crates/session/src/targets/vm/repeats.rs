@@ -1,5 +1,4 @@
-//! The same machine several times: every sample must be the same, or it is said where the runs
-//! part.
+//! Repeats the same machine: every sample must be the same, or the divergence is reported.
 
 use super::super::remote::RemoteRun;
 use super::machine::Machine;
@@ -17,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-/// A run, and where what came back from it lies.
+/// A run, and the directory of its results.
 pub struct Repeat {
     pub result: GuestResult,
     pub place: PathBuf,
 }
 
-/// Runs the machine so many times, as many at a time as there are CPUs: virtual time does not mind.
+/// Runs the machine this many times, one per CPU concurrently: virtual time is not affected.
 pub fn run(
     machine: &Machine,
     repeats: u32,
@@ -53,7 +52,7 @@ pub fn run(
     };
     let at_a_time = thread::available_parallelism().map_or(1, usize::from).min(repeats as usize);
     let mut done: Vec<(u32, Result<Repeat, LabError>)> = thread::scope(|scope| {
-        // QEMU dies with the thread that started it, so each stays until its machine is gone.
+        // QEMU dies with the thread that started it, so each thread lives as long as its machine.
         let threads: Vec<_> = (0..at_a_time).map(|_| scope.spawn(many)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
     });
@@ -61,8 +60,8 @@ pub fn run(
     done.into_iter().map(|(_, result)| result.map_err(|why| Failure::of_lab(&why))).collect()
 }
 
-/// Compares the others with the first, whose bundle is at the run's output by now, and writes the
-/// result into it. The bundle of a run that differs is kept beside it.
+/// Compares the others with the first, whose bundle is at the run's output, and writes the result
+/// into it. The bundle of a differing run is kept beside it.
 pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
     let first = Bundle::open(&remote.output).map_err(Failure::failed)?;
     let digest = |bundle: &Bundle| punctual_analyze::summarize(bundle).digest;
@@ -96,7 +95,7 @@ pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, 
     }
 }
 
-/// Beside the first one's place, under its name and the number.
+/// A path beside the first one's, with its name and the number.
 fn keep(remote: &RemoteRun, number: usize, came: &Path) -> Result<PathBuf, Failure> {
     let mut name = remote.output.clone().into_os_string();
     name.push(format!(".repeat-{number}"));

@@ -1,9 +1,9 @@
-//! How a guest's run failed.
+//! Failures of a guest's run.
 
 use punctual_lab::{GuestResult, Outcome, Phase};
 use punctual_plan::{Acceleration, KernelChoice, VmPlan};
 
-/// What kept the guest from its end; none where the command in it ended by itself.
+/// Why the guest did not reach its end; none if its command ended by itself.
 pub fn trouble(result: &GuestResult) -> Option<String> {
     match (&result.outcome, result.exit_status) {
         (Outcome::Finished, Some(0..=4)) => None,

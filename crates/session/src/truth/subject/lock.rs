@@ -1,4 +1,4 @@
-//! Locks as programs have them.
+//! Locks as used by programs.
 
 use crate::truth::operation::LockKind;
 use punctual_sys::{attributes, futex};
@@ -12,7 +12,7 @@ pub enum Lock {
     Std(Mutex<()>),
 }
 
-/// Of a plain one: nobody has it; somebody; and somebody may wait.
+/// Values of a plain lock: free; taken; taken with possible waiters.
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const WAITED_FOR: u32 = 2;
@@ -27,7 +27,7 @@ impl Lock {
         }
     }
 
-    /// Does something with the lock held.
+    /// Runs a function with the lock held.
     pub fn held(&self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let exchange =
             |word: &AtomicU32, from, to| word.compare_exchange(from, to, AcqRel, Acquire).is_ok();
@@ -40,7 +40,7 @@ impl Lock {
             Lock::Plain(word) => {
                 if !exchange(word, FREE, TAKEN) {
                     while word.swap(WAITED_FOR, AcqRel) != FREE {
-                        // The word may change before: then it is tried again.
+                        // If the word has changed meanwhile, it is retried.
                         let _ = futex::wait(word, WAITED_FOR, SCOPE, None);
                     }
                 }
@@ -80,7 +80,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..2_000 {
                         let add = || {
-                            // Two steps: without a lock some would be lost.
+                            // Two steps: without a lock some updates would be lost.
                             count.store(count.load(Acquire) + 1, Release);
                             Ok(())
                         };

@@ -1,4 +1,4 @@
-//! What the subject waits for, and who makes it wait.
+//! The waits of the subject, and the threads that cause them.
 
 use super::lock::Lock;
 use super::{Stage, now, sleep_until};
@@ -23,22 +23,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-/// What is done in a cycle: the delay that it met, if it met one.
+/// One cycle's work: returns the delay that it met, if any.
 pub type Wait = Box<dyn FnMut(&Stage) -> io::Result<Option<Injected>>>;
 
-/// Who holds what the subject needs takes it so long before.
+/// How long before a cycle the holder takes the subject's resource.
 const AHEAD: i64 = 200_000;
-/// What a task with a budget may use in each period.
+/// The budget of a task in each period.
 pub const RUNTIME: Nanos = Nanos(1_000_000);
-/// A gap in its own time that is so much of the length is throttling.
+/// A gap in its own time of at least the length divided by this is throttling.
 const GAP_PART: i64 = 2;
-/// A throttled thread runs for so many lengths at most until it is.
+/// How long a thread runs at most until it is throttled, in ns.
 const UNTIL_GAP: i64 = 40_000_000;
-/// New pages of a cycle at most, in bytes.
+/// The maximum of new pages of a cycle, in bytes.
 const PAGES: usize = 64 << 20;
 const PAGE: usize = 4096;
 
-/// Starts who makes the subject wait.
+/// Starts the threads that make the subject wait.
 pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
     match operation {
         Operation::Lock(kind, holder) => lock(stage, kind, holder),
@@ -75,7 +75,7 @@ pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
         })),
         Operation::Preempted => preempted(stage),
         Operation::Quota => {
-            // Once the program is within, before its threads need the quota.
+            // Once the program is in the group, before its threads need the quota.
             let quota = RUNTIME.0 / 1_000;
             let period = quota + stage.length / 1_000;
             let group = Group::with_quota("punctual-truth-quota", quota, period)?;
@@ -102,7 +102,7 @@ fn lock(stage: &Arc<Stage>, kind: LockKind, holder: Holder) -> io::Result<Wait> 
     Ok(takes(own))
 }
 
-/// The subject's: it takes the lock and lets it go.
+/// The subject's part: takes the lock and releases it.
 fn takes(lock: Arc<Lock>) -> Wait {
     Box::new(move |stage| {
         let begin = now();
@@ -111,7 +111,7 @@ fn takes(lock: Arc<Lock>) -> Wait {
     })
 }
 
-/// The subject waits for a thread, and that for the culprit.
+/// The subject waits for a thread, which waits for the culprit.
 fn chain(stage: &Arc<Stage>, kind: LockKind) -> io::Result<Wait> {
     let (near, far) = (Arc::new(Lock::new(kind)), Arc::new(Lock::new(kind)));
     let (own, farther) = (Arc::clone(&near), Arc::clone(&far));
@@ -127,7 +127,7 @@ fn chain(stage: &Arc<Stage>, kind: LockKind) -> io::Result<Wait> {
     Ok(takes(own))
 }
 
-/// The subject waits for a thread, and that for the CPU, which the culprit has.
+/// The subject waits for a thread, which waits for the CPU that the culprit has.
 fn inversion(stage: &Arc<Stage>) -> io::Result<Wait> {
     let lock = Arc::new(Lock::new(LockKind::Plain));
     let own = Arc::clone(&lock);
@@ -161,7 +161,7 @@ fn kernel_lock(stage: &Arc<Stage>) -> io::Result<Wait> {
     }))
 }
 
-/// The culprit as a peer: it answers, after a time.
+/// The culprit as a peer that answers after a time.
 fn peer(
     stage: &Arc<Stage>,
     mut request: impl Read + Send + 'static,
@@ -187,7 +187,7 @@ fn asks(mut ask: impl Write + 'static, mut answer: impl Read + 'static) -> Wait 
     })
 }
 
-/// The subject sleeps for longer than the culprit lets it.
+/// The subject sleeps longer than the culprit allows.
 fn signal(stage: &Arc<Stage>) -> io::Result<Wait> {
     signals::prepare_waking()?;
     let subject = attributes::tid();
@@ -197,11 +197,11 @@ fn signal(stage: &Arc<Stage>) -> io::Result<Wait> {
         signals::wake(subject)
     })?;
     Ok(Box::new(|stage| {
-        // No signal comes in the sleep after it.
+        // No signal arrives during the sleep after it.
         let (begin, time) = (now(), clock::timespec(stage.period / 2));
         match clock::sleep(clock::id(Clock::Monotonic), 0, &time) {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => Ok(stage.met(begin)),
-            // It came before the sleep began.
+            // The signal arrived before the sleep began.
             slept => slept.map(|()| None),
         }
     }))
@@ -254,7 +254,7 @@ fn major_fault() -> io::Result<Wait> {
     }))
 }
 
-/// What may be done with the pages of a file that is only read (PROT_READ).
+/// Permission to read the pages of a file (PROT_READ).
 const READ: i32 = 1;
 
 /// Another thread unmaps the pages, while the subject sleeps.
@@ -281,7 +281,7 @@ fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
     }))
 }
 
-/// It runs, and for a part of that another does.
+/// The subject runs, and is preempted for a part of that.
 fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
     let above = PRIORITY + 10;
     stage.before_each(CULPRIT, above, -AHEAD, |stage, _| {
@@ -292,7 +292,7 @@ fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
     })?;
     Ok(Box::new(|stage| {
         let begin = now();
-        // Should the culprit not come, the cycle ends nevertheless.
+        // Without the culprit the cycle ends nevertheless.
         while stage.met(begin).is_none() && now() < begin + stage.period / 2 {
             spin_loop();
         }
@@ -300,7 +300,7 @@ fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
     }))
 }
 
-/// Runs until time is missing: then it did not run, as its budget was used up.
+/// Runs until time is missing: the budget was used up then.
 fn gap(stage: &Stage) -> Option<Injected> {
     let begin = now();
     let mut last = begin;

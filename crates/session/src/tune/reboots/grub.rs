@@ -1,8 +1,8 @@
-//! GRUB 2: an entry for one boot, as texts from texts.
+//! GRUB 2: the text of an entry for one boot.
 //!
 //! `next_entry` in its environment block names the entry of the next boot; its configuration clears
-//! it before it boots that (util/grub.d/00_header.in), so that a machine that does not come up
-//! boots the usual entry next. That takes a disk that GRUB can write to.
+//! it before booting it (util/grub.d/00_header.in), so that a machine that does not come up boots
+//! the usual entry next. That requires a disk that GRUB can write to.
 
 use punctual_host::files::Files;
 
@@ -12,15 +12,15 @@ const BEGIN: &str = "\n# punctual tune: begin\n";
 const END: &str = "# punctual tune: end\n";
 const HEAD: &str = "# GRUB Environment Block\n";
 
-/// Where the configuration is: Debian's and Fedora's directories.
+/// The directories of the configuration: Debian's and Fedora's.
 pub const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
-/// File systems whose files stay where they are when they are written to, so that GRUB can write
-/// to its block (not btrfs and zfs, which copy on write).
+/// File systems that overwrite files in place, so that GRUB can write to its block (not btrfs and
+/// zfs, which copy on write).
 const PLAIN: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];
-/// Disks and partitions, not what is made of several or encrypted.
+/// Disks and partitions, not compound or encrypted devices.
 const DISKS: [&str; 6] = ["/dev/sd", "/dev/vd", "/dev/xvd", "/dev/hd", "/dev/nvme", "/dev/mmcblk"];
 
-/// The directory of its configuration and the entry that was booted.
+/// The directory of its configuration and the booted entry.
 ///
 /// # Errors
 /// Why an entry for one boot cannot be made.
@@ -73,8 +73,7 @@ fn can_write(mounts: &str, directory: &str) -> Result<(), String> {
     }
 }
 
-/// The inside of the entry that was booted: of those that load this kernel the one that gives it
-/// this command line.
+/// The body of the booted entry: the one that loads this kernel with this command line.
 fn body(configuration: &str, cmdline: &str) -> Result<String, String> {
     let words: Vec<&str> = cmdline.split_whitespace().collect();
     let image = words.iter().find_map(|word| word.strip_prefix("BOOT_IMAGE="));
@@ -86,7 +85,7 @@ fn body(configuration: &str, cmdline: &str) -> Result<String, String> {
         let Some(mut kernel) = entry.lines().find_map(kernel_words) else { continue };
         let given: Vec<&str> = kernel.split_off(1);
         let is_this = file_of(kernel[0]) == image;
-        // What is a variable of GRUB's is not known here.
+        // The values of GRUB's variables are not known here.
         let mut plain = given.iter().filter(|word| !word.contains('$'));
         let matching = given.iter().filter(|word| words.contains(word)).count();
         if is_this
@@ -97,19 +96,19 @@ fn body(configuration: &str, cmdline: &str) -> Result<String, String> {
         }
     }
     match found {
-        // What follows is for init, and what is added would be.
+        // Words after `--` are for init; added parameters would be, too.
         Some(_) if words.contains(&"--") => Err("the command line has a `--`".to_owned()),
         Some((_, entry)) => Ok(entry.to_owned()),
         None => Err(format!("no entry of grub.cfg loads {image} with this command line")),
     }
 }
 
-/// The path of a file without the disk that it is on.
+/// The path of a file without its disk.
 fn file_of(path: &str) -> &str {
     path.rsplit(')').next().unwrap_or(path)
 }
 
-/// The file of the kernel and its words, of the line that loads it.
+/// The kernel file and its words, from the line that loads it.
 fn kernel_words(line: &str) -> Option<Vec<&str>> {
     let mut words = line.split_whitespace();
     let loads = ["linux", "linux16", "linuxefi"].contains(&words.next()?);
@@ -117,7 +116,7 @@ fn kernel_words(line: &str) -> Option<Vec<&str>> {
     (loads && !words.is_empty()).then_some(words)
 }
 
-/// What stands in the braces of each entry, also of those in submenus.
+/// The text in the braces of each entry, also of those in submenus.
 fn entries(configuration: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut begins, mut at) = (None, 0);
@@ -139,7 +138,7 @@ fn entries(configuration: &str) -> Vec<&str> {
     found
 }
 
-/// The text of custom.cfg with the entry, whether or not it had one.
+/// The text of custom.cfg with the entry, added or replaced.
 pub fn with_entry(custom: &str, body: &str, words: &str) -> String {
     let mut entry = String::new();
     for line in body.lines() {
@@ -153,28 +152,28 @@ pub fn with_entry(custom: &str, body: &str, words: &str) -> String {
     format!("{}{BEGIN}{head}{entry}}}\n{END}", without_entry(custom))
 }
 
-/// The text of custom.cfg as it was without.
+/// The text of custom.cfg without the entry.
 pub fn without_entry(custom: &str) -> String {
     let Some((before, rest)) = custom.split_once(BEGIN) else { return custom.to_owned() };
     let after = rest.split_once(END).map_or("", |(_, after)| after);
     format!("{before}{after}")
 }
 
-/// What the environment block says of the next boot.
+/// The entry of the next boot in the environment block.
 ///
 /// # Errors
-/// It is no environment block.
+/// The text is not an environment block.
 pub fn next_entry(environment: &str) -> Result<Option<String>, String> {
     let lines = lines(environment)?;
     let value = lines.iter().find_map(|line| line.strip_prefix("next_entry="));
     Ok(value.map(|value| value.trim_end_matches('\n').to_owned()))
 }
 
-/// The environment block with another word on the next boot: of the same length, as GRUB writes to
-/// the blocks of the file that are there.
+/// The environment block with another entry for the next boot: of the same length, as GRUB writes
+/// to the existing blocks of the file.
 ///
 /// # Errors
-/// It is no environment block, or has no room.
+/// The text is not an environment block, or has no room.
 pub fn with_next_entry(environment: &str, entry: Option<&str>) -> Result<String, String> {
     let mut lines: Vec<String> = lines(environment)?.into_iter().map(str::to_owned).collect();
     let place = lines.iter().position(|line| line.starts_with("next_entry="));
@@ -193,7 +192,7 @@ pub fn with_next_entry(environment: &str, entry: Option<&str>) -> Result<String,
 
 fn lines(environment: &str) -> Result<Vec<&str>, String> {
     let text = environment.trim_end_matches('#');
-    // What GRUB reads: at least 512 bytes, 1024 as all write it.
+    // The format that GRUB reads: at least 512 bytes; every tool writes 1024.
     let is_one = environment.starts_with(HEAD)
         && text.ends_with('\n')
         && environment.len().is_multiple_of(512);

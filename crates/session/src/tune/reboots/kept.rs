@@ -1,6 +1,6 @@
-//! Files of the system that outlive a boot, written so that they can be taken back: what each held
-//! before is in the tuning's directory, on the disk, before it is changed. The journals of
-//! `punctual isolate` end with a boot, and so do the changes in them; these do not.
+//! Files of the system that outlive a boot, with their earlier contents stored on disk in the
+//! tuning's directory before each change, so that they can be reverted. The journals of `punctual
+//! isolate` end with a boot, and so do the changes in them; these do not.
 
 use super::{grub, systemd_boot, unit};
 use crate::exit::Failure;
@@ -14,25 +14,25 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// What was changed, in the tuning's directory.
+/// The list of changes, in the tuning's directory.
 const NOTE: &str = "reboots-files.json";
 
-/// How a file is taken back.
+/// How a file is reverted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// It is ours alone, and is removed.
+    /// The file is punctual's alone, and is removed.
     Own,
-    /// The same, and its name has a count that the boot loader changes.
+    /// Like `Own`, and the name has a count that the boot loader changes.
     Counted,
-    /// Our entry is taken out of it; what else was changed in it since stays.
+    /// Our entry is removed; later changes of others stay.
     GrubCustom,
-    /// Its word on the next boot is as before; what else GRUB writes to it stays.
+    /// The setting for the next boot is restored; GRUB's other changes stay.
     GrubEnvironment,
 }
 
 impl How {
-    /// Whether a file with this path is taken back so.
+    /// Whether a file with this path is reverted this way.
     fn is_of(self, path: &Path) -> bool {
         match self {
             How::Own => [unit::UNIT, unit::WANTED].iter().any(|own| path == Path::new(own)),
@@ -43,7 +43,7 @@ impl How {
     }
 }
 
-/// What is written.
+/// The contents to write.
 pub enum Content<'a> {
     Text(&'a str),
     /// A symbolic link to this path.
@@ -52,14 +52,14 @@ pub enum Content<'a> {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Note {
-    /// Directories that were made, the outer ones first.
+    /// Directories that were created, the outer ones first.
     directories: Vec<PathBuf>,
     files: Vec<Entry>,
 }
 
 impl Note {
-    /// What it names that is not one of these files, or above one: whoever wrote it may change
-    /// others as root by it.
+    /// A path in the note that is not one of these files or above one: its writer could have root
+    /// change other files.
     fn other(&self, files: &[(String, &str)]) -> Option<&Path> {
         let files: Vec<&Path> =
             files.iter().filter_map(|(path, _)| path.strip_prefix('/')).map(Path::new).collect();
@@ -80,9 +80,9 @@ impl Note {
 struct Entry {
     path: PathBuf,
     how: How,
-    /// What it held; `None` where there was none.
+    /// The earlier contents; `None` if the file did not exist.
     before: Option<String>,
-    /// The digests of what was written last, and of what is being written.
+    /// The digests of the text written last, and of the one being written.
     wrote: Vec<String>,
 }
 
@@ -90,12 +90,12 @@ struct Entry {
 pub struct Kept {
     root: PathBuf,
     note: Member,
-    /// Called before each change of a disk: where a test kills.
+    /// Called before each change of a disk; tests kill there.
     step: Box<dyn Fn()>,
 }
 
 impl Kept {
-    /// Below this root; the note is in this directory.
+    /// Files below this root, with the note in this directory.
     pub fn new(root: &Path, place: &Path) -> Kept {
         let note = Member::root(place).join(NOTE);
         Kept { root: root.to_owned(), note, step: Box::new(|| {}) }
@@ -113,10 +113,10 @@ impl Kept {
         }
     }
 
-    /// What a file holds now; `None` where there is none.
+    /// The current contents of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// It is no file, or no text.
+    /// The path is not a file, or the file is not text.
     pub fn text(&self, path: &str) -> Result<Option<String>, Failure> {
         read(&self.root.join(path))
     }
@@ -124,7 +124,7 @@ impl Kept {
     /// Writes a file.
     ///
     /// # Errors
-    /// It cannot be written, or is there already although it is to be ours.
+    /// The file cannot be written, or exists already although it should be ours.
     pub fn write(&self, path: &str, content: &Content, how: How) -> Result<(), Failure> {
         let target = self.root.join(path);
         let mut note = self.read_note()?;
@@ -164,7 +164,7 @@ impl Kept {
             sync(self.note.path().parent()).map_err(Failure::failed)?;
         }
         let written = match content {
-            // A link of this name is ours, and is made once.
+            // A link of this name is ours and is created once.
             Content::Link(_) if target.symlink_metadata().is_ok() => Ok(()),
             Content::Text(text) if read(&target)?.as_deref() == Some(*text) => Ok(()),
             _ => self.put(&target, content, how),
@@ -172,7 +172,7 @@ impl Kept {
         written.map_err(|why| Failure::failed(format!("cannot write {}: {why}", shown(&target))))
     }
 
-    /// Writes beside it, then gives it its name: at any instant the old or the new is there.
+    /// Writes beside it, then renames: at any instant the old or the new file exists.
     fn put(&self, target: &Path, content: &Content, how: How) -> io::Result<()> {
         let parent = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         if !parent.exists() {
@@ -224,7 +224,7 @@ impl Kept {
     /// Removes the entry of systemd-boot, which the note keeps.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The entry cannot be removed.
     pub fn remove_entry(&self, path: &str) -> Result<(), Failure> {
         let target = self.root.join(path);
         self.remove_counted(&target)
@@ -239,8 +239,8 @@ impl Kept {
         Ok(self.read_note()?.files.iter().any(|entry| entry.path == Path::new(path)))
     }
 
-    /// Takes all of it back; what was not, and why. These are the files that may be in the note, by
-    /// absolute paths.
+    /// Reverts everything. Returns each failure with its reason. `files`: the absolute paths that
+    /// may be in the note.
     ///
     /// # Errors
     /// The note cannot be read, or names another file: nothing is changed then.
@@ -262,7 +262,7 @@ impl Kept {
         }
         for directory in note.directories.iter().rev() {
             (self.step)();
-            // One that others use now stays.
+            // A directory that others use now stays.
             let _ = fs::remove_dir(self.root.join(directory));
         }
         if not_done.is_empty() && self.note.exists() {
@@ -310,7 +310,7 @@ fn digest_of(text: &str) -> String {
     hex(&Sha256::digest(text))
 }
 
-/// Where a file is written before it gets its name. Neither GRUB nor systemd read such a name.
+/// The temporary name of a file being written. Neither GRUB nor systemd read such a name.
 fn beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.punctual-new"))
@@ -329,7 +329,7 @@ fn sync(directory: Option<&Path>) -> io::Result<()> {
     directory.map_or(Ok(()), |path| fs::File::open(path)?.sync_all())
 }
 
-/// The text of a file that is no link.
+/// The text of a file that is not a link.
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::refused(format!("cannot change {}: {why}", shown(path)))

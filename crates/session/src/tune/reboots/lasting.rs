@@ -1,18 +1,18 @@
-//! What is there after a boot.
+//! Checks that files survive a boot.
 
 use crate::messages::shown;
 use punctual_host::check::mount_of;
 use std::path::{Path, PathBuf};
 
-/// File systems that a boot begins without: in memory, or probably above one that is.
+/// File systems that are empty after a boot: in memory, or probably above one that is.
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "rootfs", "overlay"];
-/// What is emptied as a boot begins (tmpfiles.d(5)).
+/// Directories that are emptied at boot (tmpfiles.d(5)).
 const EMPTIED: [&str; 3] = ["/tmp", "/run", "/dev"];
 
-/// Whether a file is where it was after a boot, and can be named in a unit.
+/// Checks that a file survives a boot, and can be named in a unit.
 ///
 /// # Errors
-/// Why not.
+/// The reason why not.
 pub fn check(mounts: &str, path: &Path) -> Result<(), String> {
     let name = path.to_str().filter(|text| !text.contains(char::is_control));
     let name = name.ok_or_else(|| format!("a service cannot name {}", shown(path)))?;
@@ -28,7 +28,7 @@ pub fn check(mounts: &str, path: &Path) -> Result<(), String> {
     }
 }
 
-/// A path without links, as far as it is there.
+/// A path without links, as far as it exists.
 pub fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     match there {

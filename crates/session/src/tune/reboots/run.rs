@@ -1,9 +1,9 @@
-//! The tuning across reboots: one process for each boot, which measures what the boot is for, asks
-//! for the next, and ends.
+//! The tuning across reboots: each boot runs one process, which measures the purpose of the boot,
+//! requests the next, and ends.
 //!
-//! First the untouched machine and each parameter alone are booted once: what does not come up is
-//! left out. Then what [`punctual_analyze::tune`] asks for, a boot for each of its blocks: what is
-//! measured in one boot is one observation.
+//! The untouched machine and each parameter alone are booted once first; parameters with which it
+//! does not come up are left out. Then [`punctual_analyze::tune`] requests a boot for each of its
+//! blocks: each boot is one observation.
 
 use super::seam::Reboots;
 use super::state::{Armed, State, Trial};
@@ -18,18 +18,18 @@ use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use std::path::Path;
 
-/// What became of it in this boot.
+/// The outcome of this boot.
 pub enum Outcome {
-    /// The machine boots; it goes on after that.
+    /// The machine reboots; the tuning resumes after that.
     Rebooting,
     Ended(Box<Ended>),
 }
 
-/// Why it does not go on here.
+/// Why the process stops in this boot.
 enum Stop {
     Reboot,
     Failed(Failure),
-    /// It cannot on this machine: all is to be taken back.
+    /// The tuning is impossible on this machine: all changes must be reverted.
     Never(String),
 }
 
@@ -39,10 +39,10 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Goes on in this boot, as far as it can.
+/// Continues in this boot, as far as possible.
 ///
 /// # Errors
-/// It cannot go on; it may later.
+/// The tuning cannot continue now; it may later.
 pub fn go_on(
     reboots: &mut dyn Reboots,
     directory: &Directory,
@@ -69,7 +69,7 @@ pub fn go_on(
     }
     let (kept, mut tuning) = directory.replay(spec)?;
     let before = kept.last().map_or(Nanos::ZERO, |block| block.elapsed);
-    // A boot that is not the tuning's is none of its time.
+    // A boot that the tuning did not request does not count as its time.
     let is_own = is_tuning(&boots.reboots.cmdline()?);
     let since = if is_own { Nanos::ZERO } else { blocks.elapsed() };
     let (last, no_cost) = (None, None);
@@ -97,11 +97,11 @@ pub fn go_on(
     Ok(Outcome::Ended(Box::new(Ended { document, broken })))
 }
 
-/// Takes back all that a tuning wrote outside of its directory; what was not, and why. A boot that
-/// it asked for has not failed by that.
+/// Reverts everything that a tuning wrote outside its directory. Returns each failure with its
+/// reason. A boot that it requested does not count as failed.
 ///
 /// # Errors
-/// It cannot be read or written.
+/// The state cannot be read or written.
 pub fn take_back(reboots: &mut dyn Reboots, directory: &Directory) -> Result<Vec<String>, Failure> {
     let not_done = reboots.disarm()?;
     let mut state = State::read(directory)?;
@@ -111,10 +111,10 @@ pub fn take_back(reboots: &mut dyn Reboots, directory: &Directory) -> Result<Vec
     Ok(not_done)
 }
 
-/// Of a tuning that cannot begin nothing stays: its directory would be one to go on with.
+/// Removes everything if a tuning cannot begin: a directory that is left could be resumed.
 ///
 /// # Errors
-/// Those of its beginning.
+/// Those of beginning the tuning.
 pub fn or_nothing(
     begun: Result<Outcome, Failure>,
     reboots: &mut dyn Reboots,
@@ -126,7 +126,7 @@ pub fn or_nothing(
     begun
 }
 
-/// Keeps why nothing could be measured, in the place of what was found.
+/// Stores why nothing could be measured, in place of the findings.
 fn write_reason(directory: &Directory, spec: &Spec, why: &str) -> Result<(), Failure> {
     let mut spec = spec.clone();
     let tried = std::mem::take(&mut spec.settings).into_iter();
@@ -139,7 +139,7 @@ fn write_reason(directory: &Directory, spec: &Spec, why: &str) -> Result<(), Fai
 /// Boots the untouched machine and each parameter alone.
 fn try_each(boots: &mut Boots, spec: &Spec) -> Result<(), Stop> {
     while let Some(names) = boots.state.next_trial(spec) {
-        // Without the entry itself there is nothing to try.
+        // Without the boot entry itself there is nothing to try.
         if boots.state.trials.first().is_some_and(|trial| !trial.came_up) {
             return Ok(());
         }
@@ -163,15 +163,15 @@ struct Boots<'a> {
 }
 
 impl Boots<'_> {
-    /// Whether this boot is the one for this purpose, as it was asked for. Asks for it, and stops,
-    /// where it is none of its boots; false where such boots do not come up.
+    /// Whether this boot is the requested one for this purpose; if not, requests it and stops.
+    /// False if such boots do not come up.
     fn come_up(&mut self, names: &[String], words: &str, purpose: &str) -> Result<bool, Stop> {
         let here = self.reboots.boot_id()?;
         if let Some(armed) = self.state.armed.clone().filter(|armed| armed.purpose == purpose)
             && armed.during != here
         {
-            // Where it came up once and boots again, it panicked under load: a boot loader may do
-            // that for ever.
+            // A boot that came up once and boots again panicked under load: a boot loader may
+            // repeat that for ever.
             let is_first = armed.came_up_in.as_ref().is_none_or(|at| *at == here);
             if is_first && is_boot(&self.reboots.cmdline()?, armed.boot, words) {
                 self.state.armed = Some(Armed { came_up_in: Some(here), ..armed });
@@ -180,7 +180,7 @@ impl Boots<'_> {
                     self.state.forget(self.directory)?;
                     return Err(Stop::Never(why.render(false)));
                 }
-                // What failed before was an accident, such as a power cut: that is kept when this
+                // Earlier failures were accidents, such as a power cut: that is saved once this
                 // boot has been measured.
                 self.state.fallen.retain(|fallen| fallen.names != names);
                 return Ok(true);
@@ -204,7 +204,7 @@ impl Boots<'_> {
             self.reboots.reboot()
         });
         if let Err(why) = asked {
-            // It was not tried.
+            // The boot was not tried.
             self.state.forget(self.directory)?;
             return Err(why.into());
         }
@@ -225,7 +225,7 @@ impl Boots<'_> {
         }
     }
 
-    /// Takes all back, and boots the machine as it was.
+    /// Reverts everything and boots the machine as it was.
     fn end(&mut self) -> Result<(), Failure> {
         let not_done = self.reboots.disarm()?;
         if !not_done.is_empty() {
@@ -241,7 +241,7 @@ impl Boots<'_> {
     }
 }
 
-/// A machine that boots for each block, as the experiment knows one.
+/// A machine that boots for each block, as the experiment's interface.
 struct AcrossBoots<'a> {
     boots: Boots<'a>,
     spec: &'a Spec,
@@ -249,13 +249,13 @@ struct AcrossBoots<'a> {
     kept: Vec<BlockRecord>,
     /// The time of earlier boots.
     before: Nanos,
-    /// How much of this boot's time is in that already, or is not the tuning's.
+    /// How much of this boot's time is in `before` already, or is not the tuning's.
     since: Nanos,
     last: Option<Observed>,
     no_cost: Option<String>,
 }
 
-/// What the blocks of one boot showed.
+/// The figures of one boot's blocks.
 struct Observed {
     figure: Option<f64>,
     worst: Option<f64>,
@@ -292,12 +292,12 @@ impl AcrossBoots<'_> {
 impl Machine for AcrossBoots<'_> {
     type Error = Stop;
 
-    /// Each block has a boot of its own, also with the parameters of the one before.
+    /// Each block boots on its own, even with the parameters of the one before.
     fn apply(&mut self, _: &[bool]) -> Result<(), Stop> {
         Ok(())
     }
 
-    /// After a boot all is waited for alike.
+    /// After a boot the wait is the same for all.
     fn settle(&mut self, _: Nanos) -> Result<(), Stop> {
         Ok(())
     }

@@ -1,42 +1,42 @@
-//! The seam to a machine that boots.
+//! The interface of a machine that boots.
 
 use crate::exit::Failure;
 
-/// A machine that can be booted with other parameters, for one time.
+/// A machine that can be booted once with other parameters.
 pub trait Reboots {
-    /// Makes the next boot, and no further one, have these words on its command line.
+    /// Adds these words to the command line of the next boot only.
     ///
     /// # Errors
-    /// It cannot; a part may be written then, which [`Reboots::disarm`] takes back.
+    /// The words cannot be added; a part may be written then, which [`Reboots::disarm`] reverts.
     fn arm(&mut self, words: &str) -> Result<(), Failure>;
     /// The command line of this boot.
     ///
     /// # Errors
     /// It cannot be read.
     fn cmdline(&self) -> Result<String, Failure>;
-    /// Makes sure that this boot, which was armed, is not booted once more by itself.
+    /// Makes sure that this armed boot is not repeated by the boot loader.
     ///
     /// # Errors
-    /// It would be, or that is not known.
+    /// The boot would be repeated, or that is unknown.
     fn booted(&mut self) -> Result<(), Failure>;
-    /// What distinguishes this boot from all others (random(4)).
+    /// The unique id of this boot (random(4)).
     ///
     /// # Errors
     /// It cannot be read.
     fn boot_id(&self) -> Result<String, Failure>;
-    /// Makes a service go on with the tuning after each boot.
+    /// Installs a service that resumes the tuning after each boot.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The service cannot be written.
     fn install(&mut self) -> Result<(), Failure>;
-    /// Takes back all that the others wrote; what was not, and why.
+    /// Reverts all writes of the other methods. Returns each failure with its reason.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// The record of the writes cannot be read or written.
     fn disarm(&mut self) -> Result<Vec<String>, Failure>;
-    /// Asks for the reboot. This process is to end at once.
+    /// Requests the reboot. This process should end at once.
     ///
     /// # Errors
-    /// It cannot be asked for.
+    /// The request failed.
     fn reboot(&mut self) -> Result<(), Failure>;
 }

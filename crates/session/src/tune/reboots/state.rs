@@ -1,4 +1,4 @@
-//! How far the boots of a tuning have come, in its directory.
+//! The progress of a tuning's boots, stored in its directory.
 
 use crate::exit::Failure;
 use crate::tune::directory::{Directory, Spec};
@@ -7,30 +7,30 @@ use punctual_bundle::tune::NotTried;
 use serde::{Deserialize, Serialize};
 
 const STATE: &str = "reboots.json";
-/// Boots with the same parameters that may come up otherwise: one may be a power cut.
+/// Boots with the same parameters that may fail to come up: one may be a power cut.
 const TRIES: u32 = 2;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
-    /// Boots that were asked for.
+    /// The number of requested boots.
     pub boots: u64,
-    /// The one that was asked for last, until what it is for is over.
+    /// The last requested one, until its purpose is achieved.
     pub armed: Option<Armed>,
     /// Whether each parameter alone came up; first the untouched machine, by the empty name.
     pub trials: Vec<Trial>,
-    /// Parameters together with which the machine came up with others.
+    /// Parameter sets with which the machine fell back to others.
     pub fallen: Vec<Fallen>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Armed {
-    /// Its number, as it is on its command line.
+    /// The number of the boot, as on its command line.
     pub boot: u64,
-    /// What it is for.
+    /// The purpose of the boot.
     pub purpose: String,
-    /// The boot in which it was asked for.
+    /// The boot in which it was requested.
     pub during: String,
-    /// The boot in which it came up: another one with its number is not what was asked for.
+    /// The boot in which it came up: another one with its number is not the requested one.
     #[serde(default)]
     pub came_up_in: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct Fallen {
 
 impl State {
     /// # Errors
-    /// It cannot be read.
+    /// The state cannot be read.
     pub fn read(directory: &Directory) -> Result<State, Failure> {
         let member = directory.member(STATE);
         match member.exists() {
@@ -59,21 +59,21 @@ impl State {
     }
 
     /// # Errors
-    /// It cannot be written.
+    /// The state cannot be written.
     pub fn keep(&self, directory: &Directory) -> Result<(), Failure> {
         directory.member(STATE).replace_json_durably(self).map_err(Failure::failed)
     }
 
-    /// Forgets the boot that was asked for: nothing follows from what boots next.
+    /// Forgets the requested boot: the next boot means nothing.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The state cannot be written.
     pub fn forget(&mut self, directory: &Directory) -> Result<(), Failure> {
         self.armed = None;
         self.keep(directory)
     }
 
-    /// What is tried alone next; nothing for the untouched machine.
+    /// The parameter to try alone next; empty for the untouched machine.
     pub fn next_trial(&self, spec: &Spec) -> Option<Vec<String>> {
         match self.trials.len() {
             0 => Some(Vec::new()),
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Whether no further boot with these is tried.
+    /// Whether these parameters are not tried any more.
     pub fn is_given_up(&self, names: &[String]) -> bool {
         self.fallen.iter().any(|fallen| fallen.names == names && fallen.times >= TRIES)
     }

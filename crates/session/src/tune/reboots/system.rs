@@ -1,4 +1,4 @@
-//! This machine, as one that boots with other parameters.
+//! This machine, booted with other parameters.
 
 use super::kept::{Content, How, Kept};
 use super::seam::Reboots;
@@ -25,7 +25,7 @@ const WATCHDOG: &str = "/dev/watchdog";
 /// How this machine can be booted with other parameters.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it cannot.
 pub fn plan(files: &dyn Files, blocks: u32, settle: Nanos) -> Result<RebootPlan, Failure> {
     let loader = loader(files).map_err(|why| {
         Failure::refused(format!(
@@ -56,7 +56,7 @@ fn loader(files: &dyn Files) -> Result<Loader, Vec<String>> {
     if let Ok((directory, body)) = of_systemd {
         return Ok(Loader::SystemdBoot { directory, body });
     }
-    // Where it boots this system, a configuration of GRUB is a leftover.
+    // If systemd-boot boots this system, a configuration of GRUB is a leftover.
     let of_grub = match systemd_boot::is_used(files) {
         true => Err("GRUB: it did not boot this system".to_owned()),
         false => grub::find(files),
@@ -67,7 +67,7 @@ fn loader(files: &dyn Files) -> Result<Loader, Vec<String>> {
     }
 }
 
-/// The files that a tuning writes, each with what for.
+/// The files that a tuning writes, each with its purpose.
 pub fn files_of(plan: &RebootPlan) -> Vec<(String, &'static str)> {
     let mut files = match &plan.loader {
         Loader::Grub { directory, .. } => vec![
@@ -97,7 +97,7 @@ pub fn files_of(plan: &RebootPlan) -> Vec<(String, &'static str)> {
     files
 }
 
-/// A machine below a root.
+/// A machine below a root directory.
 pub struct System {
     root: Root,
     base: PathBuf,
@@ -113,7 +113,7 @@ pub struct System {
 type Run = Box<dyn Fn(&[&str]) -> Result<(), Failure>>;
 
 impl System {
-    /// The system below this root, which keeps its notes in the tuning's directory.
+    /// The system below this root; its notes are in the tuning's directory.
     pub fn new(
         base: &Path,
         kept: Kept,
@@ -125,16 +125,16 @@ impl System {
         System { root, base, kept, plan, program, place, run: Box::new(run) }
     }
 
-    /// With another way to run commands.
+    /// The same system with another way to run commands.
     #[cfg(test)]
     pub fn with_run(self, run: Run) -> System {
         System { run, ..self }
     }
 
-    /// Whether all that the service needs is there after a boot.
+    /// Checks that everything the service needs exists after a boot.
     ///
     /// # Errors
-    /// What is not, or is not known to be.
+    /// The missing or doubtful files.
     pub fn outlives_boots(&self) -> Result<(), Failure> {
         if let Loader::Harness { .. } = self.plan.loader {
             return Ok(());
@@ -207,8 +207,7 @@ impl Reboots for System {
                     )),
                 }
             }
-            // Once it is called good, it no longer counts, and may be what boots where nothing else
-            // is asked for.
+            // An entry marked good no longer counts down, and may boot without a request.
             Loader::SystemdBoot { directory, .. } => {
                 self.kept.remove_entry(&format!("{directory}/{}", systemd_boot::FILE))
             }
@@ -230,7 +229,7 @@ impl Reboots for System {
     }
 
     fn disarm(&mut self) -> Result<Vec<String>, Failure> {
-        // Where no entry was written, what boots next is another's.
+        // Without a written entry, the setting of the next boot is not ours.
         let has_entry = match &self.plan.loader {
             Loader::SystemdBoot { directory, .. } => {
                 self.kept.has(&format!("{directory}/{}", systemd_boot::FILE))?
@@ -261,7 +260,7 @@ impl Reboots for System {
     }
 }
 
-/// Whether these words mean themselves to GRUB, whose configuration is a script, and to systemd.
+/// Whether these words have no special meaning to GRUB (its configuration is a script) and systemd.
 fn is_plain(words: &str) -> bool {
     words.chars().all(|c| c.is_ascii_alphanumeric() || " =.,_-:/@+".contains(c))
 }
@@ -278,10 +277,10 @@ fn run(words: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Begins a tuning across reboots: this process asks for the first boot.
+/// Begins a tuning across reboots: this process requests the first boot.
 ///
 /// # Errors
-/// It cannot begin; all is taken back then.
+/// The tuning cannot begin; all changes are reverted then.
 pub fn begin(
     place: &Path,
     experiment: &[u8],
@@ -296,10 +295,10 @@ pub fn begin(
     or_nothing(begun, &mut system, place)
 }
 
-/// Goes on after a boot.
+/// Resumes after a boot.
 ///
 /// # Errors
-/// It cannot go on.
+/// The tuning cannot resume.
 pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failure> {
     let (directory, spec) = Directory::open(place)?;
     check_rights(&Root::system()).map_err(Failure::refused)?;
@@ -307,16 +306,16 @@ pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failu
     Ok((spec, outcome))
 }
 
-/// Takes back all that a tuning wrote outside of its directory; what was not, and why.
+/// Reverts all writes of a tuning outside its directory. Returns each failure with its reason.
 ///
 /// # Errors
-/// It is none across reboots, or goes on at this time.
+/// The directory is not of a tuning across reboots, or the tuning is running.
 pub fn undo(place: &Path) -> Result<Vec<String>, Failure> {
     let (directory, spec) = Directory::open(place)?;
     take_back(&mut this_machine(place, &spec)?, &directory)
 }
 
-/// The directory of a tuning that goes on after the next boot.
+/// The directory of a tuning that resumes after the next boot.
 pub fn going_on(files: &dyn Files) -> Option<String> {
     unit::place(&files.read(&format!("/{}", unit::UNIT)).ok()?)
 }
@@ -341,8 +340,8 @@ fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
     Ok(System::new(Path::new("/"), kept, plan, program, place))
 }
 
-/// Whether a tuning of this machine can have these files: what is read from its directory names
-/// files that root writes and removes.
+/// Whether a tuning of this machine can have these files: its directory names files that root
+/// writes and removes.
 pub fn is_possible(files: &dyn Files, loader: &Loader) -> bool {
     match loader {
         Loader::Grub { directory, .. } => grub::DIRECTORIES.contains(&directory.as_str()),
@@ -369,7 +368,7 @@ fn on_this_machine(
         figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
         spec: spec.clone(),
         interrupts: Interrupts::listen()?,
-        // The time of a boot is the tuning's, too.
+        // The time of a boot counts as the tuning's, too.
         began: now.checked_sub(up).unwrap_or(now),
     };
     go_on(system, directory, spec, &mut runs, messages)

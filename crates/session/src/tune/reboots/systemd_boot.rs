@@ -1,32 +1,32 @@
-//! systemd-boot: an entry for one boot, as texts from texts.
+//! systemd-boot: the text of an entry for one boot.
 //!
-//! The variable LoaderEntryOneShot names the entry of the next boot and is removed before that; the
+//! The variable LoaderEntryOneShot names the entry of the next boot and is removed before it; the
 //! entry's file also counts its boots (`+1`), so that it is not chosen again if it fails
 //! (systemd-boot(7), automatic boot assessment).
 
 use punctual_host::files::Files;
 
-/// As `bootctl set-oneshot` takes it: a pattern (bootctl(1)), since the count belongs to the id of
-/// an entry in some versions and not in others.
+/// The id for `bootctl set-oneshot`: a pattern (bootctl(1)), since some versions include the count
+/// in the id of an entry and others do not.
 pub const ID: &str = "punctual-tune*.conf";
-/// How the names of its file begin, whatever is counted: `punctual-tune+1.conf`,
-/// `punctual-tune+0-1.conf`, and `punctual-tune.conf` when it was called good.
+/// The beginning of its file names with any count: `punctual-tune+1.conf`,
+/// `punctual-tune+0-1.conf`, and `punctual-tune.conf` once marked good.
 pub const STEM: &str = "punctual-tune";
 pub const FILE: &str = "loader/entries/punctual-tune+1.conf";
 const ENTRIES: &str = "loader/entries";
-/// What the loader reports of itself in a variable of the firmware: UTF-16.
+/// The loader's description of itself in a firmware variable: UTF-16.
 const INFO: &str = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
-/// Where the EFI partition, or that of entries, is mounted.
+/// The mount points of the EFI partition, or that of entries.
 pub const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
 
-/// Whether it is what booted this system.
+/// Whether systemd-boot booted this system.
 pub fn is_used(files: &dyn Files) -> bool {
     let info = files.read_bytes(INFO).unwrap_or_default();
     let plain: Vec<u8> = info.into_iter().filter(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&plain).contains("systemd-boot")
 }
 
-/// The directory above `loader/entries`, and the entry that was booted.
+/// The directory above `loader/entries`, and the booted entry.
 ///
 /// # Errors
 /// Why an entry for one boot cannot be made.
@@ -36,7 +36,7 @@ pub fn find(files: &dyn Files) -> Result<(String, String), String> {
     }
     let cmdline = files.read("/proc/cmdline").map_err(|why| format!("systemd-boot: {why}"))?;
     if cmdline.split_whitespace().any(|word| word == "--") {
-        // What follows is for init, and what is added would be.
+        // Words after `--` are for init; added parameters would be, too.
         return Err("systemd-boot: the command line has a `--`".to_owned());
     }
     let release = files.read_trimmed("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn find(files: &dyn Files) -> Result<(String, String), String> {
         .to_owned())
 }
 
-/// Whether an entry gives this command line to this kernel.
+/// Whether an entry boots this kernel with this command line.
 fn is_booted(entry: &str, cmdline: &str, release: &str) -> bool {
     let words: Vec<&str> = cmdline.split_whitespace().collect();
     let mut options = entry.lines().filter_map(|line| value(line, "options"));
@@ -71,10 +71,10 @@ fn value<'l>(line: &'l str, key: &str) -> Option<&'l str> {
     (word == key).then(|| rest.trim())
 }
 
-/// The entry with these words besides its own.
+/// The entry with additional words.
 pub fn with_words(entry: &str, words: &str) -> String {
     let is_own = |line: &&str| {
-        // What sorts it, or calls it the newest of its kernels.
+        // Keys that sort an entry, or make it the newest of its kernels, are dropped.
         ["title", "sort-key", "version", "machine-id"].iter().all(|key| value(line, key).is_none())
     };
     let mut text = String::from("# Written by `punctual tune --across-reboots`.\n");

@@ -1,4 +1,4 @@
-//! A machine that boots in memory: what its command line says is what its blocks show.
+//! A machine that boots in memory: the figures of its blocks follow from its command line.
 
 use super::seam::Reboots;
 use crate::exit::Failure;
@@ -14,21 +14,21 @@ pub const BASE: &str = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro";
 pub struct World {
     pub cmdline: RefCell<String>,
     pub boots: Cell<u64>,
-    /// What the next boot has beside the base.
+    /// The additional words of the next boot.
     pub next: RefCell<Option<String>>,
     pub has_service: Cell<bool>,
-    /// A boot with all the words of one of these falls back to the usual entry.
+    /// A boot with all words of one of these falls back to the usual entry.
     pub refuses: Vec<&'static str>,
-    /// With all the words of one of these it panics where a block is measured.
+    /// With all words of one of these it panics during a block.
     pub panics: Vec<&'static str>,
-    /// The number of a boot that is lost by a power cut.
+    /// The number of a boot lost by a power cut.
     pub power_cut: Option<u64>,
-    /// The boot loader cannot clear what it is to boot once.
+    /// Whether the boot loader cannot clear its one-shot entry.
     pub cannot_clear: bool,
-    /// The boot loader takes an entry that came up for the usual one.
+    /// Whether the boot loader makes an entry that came up the usual one.
     pub blesses: bool,
     pub blessed: RefCell<Option<String>>,
-    /// How many of the next boots cannot be asked for.
+    /// The number of next boots that cannot be requested.
     pub cannot_arm: Cell<u32>,
     /// The words of each boot.
     pub seen: RefCell<Vec<String>>,
@@ -97,10 +97,10 @@ impl Reboots for &World {
     }
 }
 
-/// What a kernel that panics ends with.
+/// The panic payload of a kernel that panics.
 pub struct Panicked;
 
-/// Blocks of 10 s whose figure follows from the command line, and from the block's number.
+/// Blocks of 10 s whose figure depends on the command line and the block's number.
 pub struct BootBlocks<'a> {
     pub world: &'a World,
     /// Words, and the factor of each.

@@ -42,7 +42,7 @@ fn place(spec: &Spec) -> tempfile::TempDir {
     place
 }
 
-/// A process that another test starts has the lock, too, until it executes its program.
+/// A process that another test starts also has the lock, until its exec.
 fn opened(place: &Path) -> (Directory, Spec) {
     for _ in 0..1_000 {
         match Directory::open(&place.join("t")) {
@@ -60,7 +60,7 @@ fn process(world: &World, place: &Path) -> Result<Outcome, Failure> {
     go_on(&mut &*world, &directory, &spec, &mut blocks, &Silent)
 }
 
-/// The same, where the kernel may panic: then it boots.
+/// Like `process`; a kernel panic reboots.
 fn boot_of(world: &World, place: &Path) -> Result<Outcome, Failure> {
     match catch_unwind(AssertUnwindSafe(|| process(world, place))) {
         Ok(outcome) => outcome,
@@ -69,7 +69,7 @@ fn boot_of(world: &World, place: &Path) -> Result<Outcome, Failure> {
     }
 }
 
-/// Boots until it has ended, and once more as it asks for.
+/// Boots until it has ended, and once more as requested.
 fn whole(world: &World, place: &Path) -> Result<Ended, Failure> {
     for _ in 0..1_000 {
         match boot_of(world, place) {
@@ -115,16 +115,16 @@ fn a_parameter_that_helps_is_found_and_one_that_never_comes_up_is_left_out() {
         "{left_out:?}"
     );
     is_as_before(&world);
-    // Five trials, of which one fell back twice, a boot for each block, and the last as it was.
+    // Five trials, one of which fell back twice, a boot for each block, and a last boot as before.
     assert_eq!(world.boots.get(), 5 + 1 + found.blocks + 1);
     let seen = world.seen.borrow();
     assert_eq!(seen[0], "panic=10 punctual.tune=1");
     assert_eq!(seen.iter().filter(|words| words.contains("idle=poll")).count(), 2);
-    // A boot of 60 s and three blocks of 10 s each: its time is the tuning's.
+    // A boot of 60 s and three blocks of 10 s each: its time counts as the tuning's.
     assert_eq!(found.elapsed, Nanos::from_secs(90 * found.blocks as i64));
 }
 
-/// A boot's figure is the mean of its blocks; a requirement holds where it holds in all of them.
+/// A boot's figure is the mean of its blocks; a requirement holds if it holds in all of them.
 #[test]
 fn a_boot_is_one_observation() {
     let world = World::new();
@@ -178,7 +178,7 @@ fn where_the_entry_itself_does_not_come_up_all_is_taken_back() {
     is_as_before(&world);
 }
 
-/// Where the boot loader boots the entry again by itself, its number shows that.
+/// If the boot loader boots the entry again by itself, its number reveals it.
 #[test]
 fn what_panics_under_load_is_booted_twice_and_no_more() {
     for blesses in [false, true] {
@@ -209,7 +209,7 @@ fn where_no_boot_is_for_one_time_all_is_taken_back() {
     assert!(found.not_tried[0].why.contains("for one time"), "{:?}", found.not_tried);
 }
 
-/// Neither what is taken back before it boots nor what cannot be asked for did not come up.
+/// A boot reverted before it happens, or that cannot be requested, has not failed to come up.
 #[test]
 fn what_was_not_booted_is_not_left_out() {
     for is_taken_back in [true, false] {
@@ -250,7 +250,7 @@ fn killed_at_any_step_it_goes_on_to_the_same_end() {
     let expected = found(&undisturbed, first.path());
     let steps = undisturbed.fate.count.get();
     assert!(steps > 200, "{steps}");
-    // Those of the first boots and of the last, and some between.
+    // Steps of the first boots and of the last, and some between.
     let chosen = (0..steps).filter(|step| *step < 24 || step + 8 > steps || step % 19 == 0);
     for step in chosen {
         for is_power_cut in [false, true] {

@@ -1,5 +1,5 @@
-//! The files of boot loaders and of systemd, on trees: what is written, what is refused, and that
-//! all is as it was, wherever it is killed.
+//! The files of boot loaders and of systemd, on trees: writes, refusals, and that everything is
+//! restored, wherever the process is killed.
 
 use super::kept::Kept;
 use super::seam::Reboots;
@@ -85,7 +85,7 @@ impl Tree {
     fn read(&self, path: &str) -> String {
         fs::read_to_string(self.root().join(path)).unwrap()
     }
-    /// With the process's fate, or none.
+    /// The system with or without the simulated fate of the process.
     fn system(&self, fate: Option<Rc<Fate>>) -> System {
         let place = self.0.path().join("t");
         let plan = plan(&Root::at(self.root()), 3, Nanos::from_secs(60))
@@ -146,7 +146,7 @@ fn with_systemd_boot() -> Tree {
     ])
 }
 
-/// What GRUB does with the environment block before it boots the entry.
+/// GRUB's change of the environment block before it boots the entry.
 fn boots_once(tree: &Tree) {
     let path = "boot/grub/grubenv";
     if tree.root().join(path).exists() {
@@ -155,14 +155,14 @@ fn boots_once(tree: &Tree) {
             tree.put(path, &grub::with_next_entry(&now, Some("")).unwrap());
         }
     }
-    // And systemd-boot with the name of its entry.
+    // systemd-boot's count, in the name of its entry.
     let entry = tree.root().join("boot/efi").join(systemd_boot::FILE);
     if entry.exists() {
         fs::rename(&entry, entry.with_file_name("punctual-tune+0-1.conf")).unwrap();
     }
 }
 
-/// All that a tuning writes, with a boot in between.
+/// All writes of a tuning, with a boot in between.
 fn tuning(tree: &Tree, fate: &Rc<Fate>) {
     let mut system = tree.system(Some(Rc::clone(fate)));
     let fine = |result: Result<(), crate::exit::Failure>| {
@@ -181,7 +181,7 @@ fn tuning(tree: &Tree, fate: &Rc<Fate>) {
 fn killed_after_any_write_all_is_taken_back_byte_for_byte() {
     let trees: [&dyn Fn() -> Tree; 4] = [
         &|| with_grub(&[]),
-        // A file without a newline at its end; the word of an earlier boot.
+        // A file without a newline at its end; the entry of an earlier boot.
         &|| with_grub(&[("boot/grub/custom.cfg", "set timeout=3")]),
         &|| with_grub(&[("boot/grub/grubenv", &environment("next_entry=\nsaved_entry=0\n"))]),
         &with_systemd_boot,
@@ -208,7 +208,7 @@ fn killed_after_any_write_all_is_taken_back_byte_for_byte() {
             fate.left.set(Some(step));
             let killed = catch_unwind(AssertUnwindSafe(|| tuning(&tree, &fate)));
             assert!(killed.is_err_and(|why| why.is::<Killed>()), "{which}: step {step}");
-            // Also where taking back is killed.
+            // The same holds if reverting is killed.
             let again = Rc::new(Fate::default());
             again.left.set(Some(step % 3));
             let _ = catch_unwind(AssertUnwindSafe(|| tree.system(Some(again)).disarm().is_ok()));
@@ -233,7 +233,7 @@ fn grub_boots_a_copy_of_the_entry_that_was_booted() {
     let now = tree.read("boot/grub/grubenv");
     assert_eq!((now.len(), grub::next_entry(&now)), (1024, Ok(Some(grub::ENTRY.to_owned()))));
     assert!(now.contains("\nsaved_entry=0\n"));
-    // What others wrote since stays.
+    // Later changes of others stay.
     tree.put("boot/grub/grubenv", &now.replace("saved_entry=0", "saved_entry=2"));
     tree.put("boot/grub/custom.cfg", &format!("{custom}set gfxmode=auto\n"));
     assert_eq!(system.disarm().unwrap(), Vec::<String>::new());
@@ -242,7 +242,7 @@ fn grub_boots_a_copy_of_the_entry_that_was_booted() {
     assert!(system.arm("init=/bin/sh;reboot").is_err(), "a word of a script");
 }
 
-/// Not a test but what bench/reboots/grub.sh boots.
+/// Not a test but the input of bench/reboots/grub.sh.
 #[test]
 #[ignore = "part of bench/reboots/grub.sh"]
 fn files_of_a_boot_for_grub() {
@@ -267,7 +267,7 @@ fn systemd_boot_has_an_entry_that_counts_for_one_boot() {
     );
     boots_once(&tree);
     let entries = tree.root().join("boot/efi/loader/entries");
-    // systemd-bless-boot.service has called it good: it no longer counts.
+    // systemd-bless-boot.service has marked it good: it no longer counts.
     fs::rename(entries.join("punctual-tune+0-1.conf"), entries.join("punctual-tune.conf")).unwrap();
     system.booted().unwrap();
     let mut left: Vec<_> =
@@ -276,7 +276,7 @@ fn systemd_boot_has_an_entry_that_counts_for_one_boot() {
     assert_eq!(left, ["debian.conf", "old.conf"]);
 }
 
-/// In some versions the id of an entry has the count, in others not.
+/// Some versions include the count in the id of an entry, others do not.
 #[test]
 fn the_one_shot_names_the_entry_by_a_pattern_and_only_ours_is_cleared() {
     let tree = with_systemd_boot();
@@ -333,7 +333,7 @@ fn a_directory_of_others_changes_no_other_file() {
         file("etc/shadow"),
         file(&absolute),
         file("../victim"),
-        // A file of GRUB's is never ours alone.
+        // Files of GRUB never belong to us alone.
         file("boot/grub/custom.cfg"),
         directory,
         other,
@@ -345,7 +345,7 @@ fn a_directory_of_others_changes_no_other_file() {
         assert_eq!(tree.all(), before, "{note}");
         assert!(victim.exists() && tree.0.path().join("empty").exists(), "{note}");
     }
-    // And what boots it is one of the known ones.
+    // The loader must be a known one, too.
     let line = Tree::with(&[("proc/cmdline", "ro punctual.reboots=/shared/next")]);
     let is_possible = |loader: Loader| is_possible(&Root::at(line.root()), &loader);
     let body = String::new();
@@ -376,7 +376,7 @@ fn nothing_that_the_service_needs_is_forgotten_by_a_boot() {
     assert!(!is_fine("/tmp/none/t", "/none/punctual", "/none", None));
     assert!(!is_fine("/none/t", "/tmp/none/punctual", "/none", None));
     assert!(!is_fine("/none/t", "/none/punctual", "/tmp", None));
-    // What a harness boots has nothing but memory, and brings it back itself.
+    // A guest of a harness has only memory, and the harness restores it itself.
     let harness = Loader::Harness { file: String::new() };
     assert!(is_fine("/tmp/none/t", "/none/punctual", "/none", Some(harness)));
 }

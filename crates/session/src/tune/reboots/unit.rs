@@ -1,17 +1,17 @@
-//! The service that goes on after a boot (systemd.service(5)).
+//! The service that resumes the tuning after a boot (systemd.service(5)).
 
 use std::path::Path;
 
 pub const NAME: &str = "punctual-tune.service";
 pub const UNIT: &str = "etc/systemd/system/punctual-tune.service";
-/// What `systemctl enable` makes.
+/// The link that `systemctl enable` creates.
 pub const WANTED: &str = "etc/systemd/system/multi-user.target.wants/punctual-tune.service";
 pub const WANTED_TARGET: &str = "/etc/systemd/system/punctual-tune.service";
 
 const DESCRIPTION: &str = "Description=punctual tune goes on in ";
 
-/// Its file. It begins when all others of the boot have started, in the directory where the tuning
-/// was begun.
+/// The text of the unit file. The service starts after all other services of the boot, in the
+/// directory where the tuning was begun.
 pub fn text(program: &Path, place: &Path, cwd: Option<&Path>) -> String {
     let plain = |path: &Path| path.display().to_string().replace('%', "%%");
     let cwd = cwd.map_or_else(String::new, |cwd| format!("WorkingDirectory={}\n", plain(cwd)));
@@ -31,12 +31,12 @@ pub fn text(program: &Path, place: &Path, cwd: Option<&Path>) -> String {
     )
 }
 
-/// The tuning's directory, of such a file.
+/// The tuning's directory in such a file.
 pub fn place(text: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(DESCRIPTION)).map(|of| of.replace("%%", "%"))
 }
 
-/// A word, in which these characters are escaped: what begins a specifier, and in ExecStart= a
+/// A quoted word with these characters escaped: they begin a specifier, and in ExecStart= a
 /// variable.
 fn quoted(path: &Path, doubled: &[char]) -> String {
     let mut text = String::from("\"");

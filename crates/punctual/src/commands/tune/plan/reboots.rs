@@ -1,4 +1,4 @@
-//! What a tuning across reboots would do: how many boots, which files, what if one hangs.
+//! The plan of a tuning across reboots: the number of boots, the files, the recovery from a hang.
 
 use super::times;
 use crate::exit::{Ending, Exit};

@@ -1,28 +1,27 @@
-//! Which columns the table has: on a narrow terminal few, and the names of series can still be told
-//! apart.
+//! The columns of the table: few on a narrow terminal, with names of series still distinguishable.
 
 use punctual_session::kept::KeptSeries;
 
 /// Columns of a figure: up to 9,999,999 µs.
 pub const FIGURE: usize = 9;
-/// A name is never cut to less than this to make room for what can be left out.
+/// The minimum width of names before other columns are dropped.
 const SHORT_NAME: usize = 16;
 const LONG_NAME: usize = 40;
-/// The small histograms reach from 1 µs to 100 ms, whatever is measured: rows can be compared at a
-/// glance, and a glance at the same row later too.
+/// The small histograms range from 1 µs to 100 ms for every workload: rows can be compared at a
+/// glance, also over time.
 const DECADES: usize = 5;
 const LABELS: [&str; DECADES] = ["1µs", "10µs", "100µs", "1ms", "10ms"];
 const FEWEST_BARS: usize = 25;
 const MOST_BARS: usize = 40;
 
-/// The columns beside name, min, now, avg and max, which are always there.
+/// The columns beside name, min, now, avg and max, which are always shown.
 pub struct Columns {
-    /// How wide the names are.
+    /// The width of the names.
     pub name: usize,
     pub p99: bool,
     pub overruns: bool,
     pub lost: bool,
-    /// How wide the small histogram is, 0: not there.
+    /// The width of the small histogram, 0: hidden.
     pub bars: usize,
 }
 
@@ -63,7 +62,7 @@ impl Columns {
     }
 }
 
-/// `1µs····10µs···` over the bars; nothing where there are none.
+/// The scale `1µs····10µs···` over the bars; empty without bars.
 fn scale(width: usize) -> String {
     let decade = width / DECADES;
     let labels = LABELS.iter().filter(|_| decade > 0);

@@ -7,7 +7,7 @@ use punctual_bundle::intervals::{LimitSummary, PairsDocument, WorstInterval};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
-/// The worst of all pairs and functions, with what ran meanwhile.
+/// The worst of all pairs and functions, with the threads that ran meanwhile.
 pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
     let pairs =
         document.pairs.iter().flat_map(|pair| pair.worst.iter().map(move |one| (&pair.name, one)));
@@ -54,7 +54,7 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
     })
 }
 
-/// Limits that are not met, in sentences.
+/// Sentences about limits that are exceeded.
 pub fn violated(document: &PairsDocument) -> Vec<String> {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, pair.figures.max));
     let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.max));
