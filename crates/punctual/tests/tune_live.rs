@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A setting with immediate and harmless effect.
+/// A setting that takes effect at once and does no harm.
 const SETTING: &str = "/proc/sys/kernel/timer_migration";
 
 const EXPERIMENT: &str = "[[measure]]\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n\

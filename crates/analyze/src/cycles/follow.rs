@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 pub struct Measured {
     /// From its release to its end.
     pub cycle: Cycle,
-    /// Whether its due time is known, or its return is its start anyway, as others release the
-    /// cycles.
+    /// How the start of a cycle is determined: by a due time, or, for cycles that another thread
+    /// releases, by the return of the wait.
     pub begins: Begins,
     /// The time from the previous release to its own; `None` for the first cycle, and if one of the
     /// two is unknown.

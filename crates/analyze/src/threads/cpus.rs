@@ -55,7 +55,8 @@ impl Cpu {
         room
     }
 
-    /// It is left; nested ones without an exit end with it. False if its entry is missing.
+    /// Records the exit of a handler, and ends nested ones without an exit. Returns false if its
+    /// entry is missing.
     pub fn exit(
         &mut self,
         what: Interrupt,

@@ -43,11 +43,11 @@ pub struct Args {
     /// Compare series that have different names, each written PHASE/SERIES
     #[arg(long = "match", value_name = "ONE=OTHER", value_parser = match_of)]
     matches: Vec<(String, String)>,
-    /// Fail if a figure is significantly larger than on the first side, by more than this:
+    /// Fail if a figure exceeds the first side's by significantly more than this margin:
     /// `p99.9:10us`, `max:5%`
     #[arg(long, value_name = "FIGURE:MARGIN")]
     fail_if_worse: Vec<Limit>,
-    /// Fail unless the data exclude that a figure is larger by more than this
+    /// Fail unless the data rule out an increase of a figure by more than this margin
     #[arg(long, value_name = "FIGURE:MARGIN")]
     require: Vec<Limit>,
     /// Print the comparison as JSON (docs/reference/compare.md)

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The reasons of failures by the sum of the inputs, in the directory of the trials.
+/// The file in the directory of trials with the reason of each failure, by the checksum of its
+/// inputs.
 const FAILURES: &str = "failures.json";
 /// How the description of a guest's outcome begins (`punctual_lab::Outcome`).
 const GUEST: &str = "the guest";

@@ -172,8 +172,8 @@ impl Entries {
         }
     }
 
-    /// Whether the functions that other CPUs call are seen; else only TLB shootdowns that have
-    /// something to flush.
+    /// Whether function calls by IPI are recorded. Without them, only TLB shootdowns that flush
+    /// something are.
     pub fn sees_calls(&self) -> bool {
         match &self.source {
             Source::Bpf(bpf) => bpf.sees_calls,
