@@ -475,7 +475,8 @@ fn on_a_terminal(place: &Place, more: &str) -> String {
         .unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    // On a busy machine the controller may be delayed for longer than a tenth of the phase (4).
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output));
     std::fs::remove_dir_all(place.bundle()).unwrap();
     text(&output)
 }
