@@ -137,7 +137,7 @@ mod tests {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
         let causes = fixtures.join("causes").read_dir().expect("a directory").flatten();
         let of_causes = causes.map(|cause| cause.path().join("bundle"));
-        let others = ["explained", "recorded", "lossy"];
+        let others = ["explained", "recorded"];
         let others = others.map(|name| fixtures.join("bundles").join(name));
         of_causes.filter(|path| path.exists()).chain(others).collect()
     }

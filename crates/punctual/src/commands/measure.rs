@@ -54,9 +54,8 @@ fn after_help() -> String {
         .map(|(word, title)| format!("  {word:<15} {title}\n"))
         .collect::<String>();
     format!(
-        "Kinds:\n{kinds}\npunctual-experiment(5) and docs/reference/workloads.md describe their \
-         parameters; \
-         --plan shows all of them with their defaults.\n\nExamples:\n  punctual measure \
+        "Kinds:\n{kinds}\npunctual-experiment(5) describes their parameters; --plan shows \
+         all of them with their defaults.\n\nExamples:\n  punctual measure \
          syscall\n  punctual measure syscall --set call=read --set target=pipe --count 1000000 \
          --cpus 3\n  punctual measure timer --cpus all --duration 10s --require \"max < \
          100us\"\n\nExit codes: see punctual run."
