@@ -40,8 +40,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// Records points that running applications pass from now on, and all points of those that
-    /// start meanwhile. Files of applications that end meanwhile are read and removed.
+    /// What running applications pass from now on, and those that start meanwhile from their first
+    /// point on. Files of applications that end meanwhile are read and removed, and so are those
+    /// that an earlier collector, or none, left of dead ones.
     pub fn record() -> Options {
         Options { directories: None, pids: Vec::new(), record: true, remove: true }
     }
@@ -270,9 +271,8 @@ impl Collector {
                 application.done = true;
                 // A process that executes another program with points keeps its number, and finds
                 // the name unused again.
-                if self.options.remove
-                    && self.directories[application.directory].remove(&application.name)
-                {
+                let directory = &self.directories[application.directory];
+                if self.options.remove && directory.remove(&application.name, &application.file) {
                     self.known.remove(&(application.directory, application.name.clone()));
                 }
             }
@@ -354,6 +354,13 @@ impl Collector {
                     dead: false,
                     done: false,
                 };
+                application.dead = application.is_dead(self.namespace);
+                // Points that it did not ask for itself were for a collector that has ended.
+                let is_left = self.options.record && self.options.remove && first;
+                if is_left && application.dead && state.requested == 0 {
+                    self.directories[place].remove(&application.name, &application.file);
+                    return;
+                }
                 if !self.options.pids.is_empty()
                     && !self.options.pids.contains(&application.process.header.pid)
                 {
@@ -363,7 +370,6 @@ impl Collector {
                     }
                     return;
                 }
-                application.dead = application.is_dead(self.namespace);
                 let wanted = if self.options.record {
                     !(first && application.dead)
                 } else {

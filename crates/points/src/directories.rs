@@ -126,10 +126,16 @@ impl Directory {
         (self.owner != geteuid().as_raw()).then_some(Stranger(self.owner))
     }
 
-    /// Removes a file that was read; returns whether the name is now unused.
-    pub fn remove(&self, name: &[u8]) -> bool {
-        let removed = fs::unlinkat(&self.directory, name, AtFlags::empty());
-        matches!(removed, Ok(()) | Err(rustix::io::Errno::NOENT))
+    /// Removes a file under this name; whether it does not have it any more. A process that has
+    /// executed another program may have another file there by now.
+    pub fn remove(&self, name: &[u8], file: &File) -> bool {
+        let there = fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (there, file.metadata()) {
+            (Ok(there), Ok(own)) if there.st_ino == own.ino() => {
+                fs::unlinkat(&self.directory, name, AtFlags::empty()).is_ok()
+            }
+            (there, own) => own.is_ok() && matches!(there, Ok(_) | Err(rustix::io::Errno::NOENT)),
+        }
     }
 }
 

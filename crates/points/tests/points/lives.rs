@@ -15,6 +15,35 @@ in_each_language! {
     every_kind_of_point_arrives_as_it_was_passed,
     there_is_one_collector_and_without_it_nothing_is_recorded,
     a_file_under_the_name_of_one_that_was_read_is_another,
+    the_next_collector_removes_what_dead_programs_left,
+}
+
+/// Not of a running one, and not of one that asked for points itself.
+fn the_next_collector_removes_what_dead_programs_left(language: Language) {
+    let directory = private();
+    let role = |points: u64, asks: &str| {
+        let settings = [
+            ("THREADS", "1".to_owned()),
+            ("POINTS", points.to_string()),
+            ("PUNCTUAL_POINTS", asks.to_owned()),
+        ];
+        program(language, directory.path(), "threads", &settings)
+    };
+    let collected = || {
+        let options = Options::record().in_directory(directory.path()).only(&[1]);
+        drop(Collector::start(options).unwrap());
+        files(directory.path())
+    };
+    assert!(role(10, "on").status().unwrap().success());
+    assert_eq!((files(directory.path()), collected()), (1, 0));
+    assert!(role(10, "flight").status().unwrap().success());
+    let mut runs = Running::start(role(u64::MAX >> 1, "on"));
+    while files(directory.path()) < 2 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(collected(), 2);
+    runs.end();
+    assert_eq!(collected(), 1, "the flight recorder's");
 }
 
 /// A forked child has a file, and the program that it executes makes another after the collector
