@@ -60,7 +60,7 @@ pub use tail::tails;
 pub use trend::trend;
 pub use tune::tune;
 
-/// The largest report in bytes, small enough for mail.
+/// No report is larger than this many bytes, so that it can go by mail: it shows fewer series.
 pub const SIZE_LIMIT: usize = 5_000_000;
 /// Series beyond this number are counted but not shown: twelve bundles of 64 CPUs fit.
 const MAX_SERIES: usize = 1_000;
@@ -138,9 +138,6 @@ pub enum HtmlError {
     /// No bundle was given.
     #[error("a report needs at least one bundle")]
     NoBundle,
-    /// It does not fit even at the coarsest size.
-    #[error("the report would have {bytes} bytes, more than {limit}: give fewer bundles at a time")]
-    TooLarge { bytes: usize, limit: usize },
     /// A defect of this program: a template does not fit its data.
     #[error("the page cannot be made: {0}")]
     Render(String),
@@ -261,14 +258,27 @@ pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String,
     if inputs.is_empty() {
         return Err(HtmlError::NoBundle);
     }
-    let content = gather::gather(inputs);
-    let mut smallest = usize::MAX;
+    let mut content = gather::gather(inputs);
+    fitting(&mut content, limit, |content, size| page::render(inputs, content, size))
+}
+
+/// The finest page within the bound: coarser plots first, then fewer series. The smallest where
+/// even that does not fit: no page is missing because of its size.
+fn fitting<'a>(
+    content: &mut gather::Content<'a>,
+    limit: usize,
+    render: impl Fn(&gather::Content<'a>, &Size) -> Result<String, HtmlError>,
+) -> Result<String, HtmlError> {
+    let mut page = String::new();
     for size in &SIZES {
-        let page = page::render(inputs, &content, size)?;
+        page = render(content, size)?;
         if page.len() < limit {
             return Ok(page);
         }
-        smallest = smallest.min(page.len());
     }
-    Err(HtmlError::TooLarge { bytes: smallest, limit })
+    while page.len() >= limit && content.lines.len() > 1 {
+        content.fold(content.lines.len() / 2);
+        page = render(content, &SIZES[SIZES.len() - 1])?;
+    }
+    Ok(page)
 }

@@ -239,9 +239,36 @@ fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
         assert_eq!(samples(&embedded(&page)), samples(&embedded(&full)), "no sample is lost");
         assert_eq!(embedded(&page)["series"][5]["max"], embedded(&full)["series"][5]["max"]);
     }
-    let error = report_within(&inputs, 10_000).unwrap_err();
-    assert!(matches!(error, HtmlError::TooLarge { limit: 10_000, .. }), "{error}");
+    assert!(report_within(&inputs, 10_000).unwrap().len() > 10_000, "there is a page all the same");
     assert!(matches!(report(&[]), Err(HtmlError::NoBundle)));
+}
+
+#[test]
+fn a_page_of_512_threads_folds() {
+    let directory = tempfile::tempdir().unwrap();
+    let recipe = Recipe {
+        phases: vec![("attached".into(), Load::Loaded)],
+        cpus: 512,
+        samples: 60,
+        requirements: vec!["max < 9ms".into()],
+        ..Recipe::default()
+    };
+    let bundle = write(&directory.path().join("b"), &recipe);
+    let summary = punctual_analyze::summarize(&bundle);
+    let inputs = [ReportInput::of(&bundle, &summary)];
+    let rows = |page: &str| select(&assert_sound(page), "#figures tbody tr").len();
+    let folded = "more series are neither in tables nor in plots";
+    let whole = report(&inputs).unwrap();
+    assert!(whole.len() < SIZE_LIMIT && rows(&whole) == 512 && !whole.contains(folded));
+    for (limit, most) in [(600_000, 256), (400_000, 128)] {
+        let page = report_within(&inputs, limit).unwrap();
+        let shown = rows(&page);
+        assert!(page.len() < limit && shown > 0 && shown <= most, "{}, {shown}", page.len());
+        assert!(page.contains(&format!("{} {folded}", 512 - shown)));
+        // The longest sample of all is among them.
+        let worst = summary.phases[0].series.iter().max_by_key(|series| series.max);
+        assert!(page.contains(&worst.unwrap().name));
+    }
 }
 
 #[test]

@@ -9,9 +9,10 @@ use super::text;
 use super::{MAX_SERIES, percentiles};
 use crate::naming::{Identity, distinct};
 use punctual_analyze::{Distribution, Timeline};
-use punctual_bundle::summary::SeriesSummary;
+use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
 use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Buckets of time in the finest page.
@@ -74,6 +75,23 @@ pub struct Line<'a> {
     pub zero: ClockNs,
     /// Whether zero is the beginning of the phase.
     pub since_phase: bool,
+}
+
+impl Content<'_> {
+    /// Keeps so many series: those with an open requirement first, then those with the largest
+    /// maxima. The curves of all series of a group together stay.
+    pub fn fold(&mut self, keep: usize) {
+        let met = |of: &RequirementSummary| of.verdict == VerdictWord::Met;
+        let rank = |line: &Line<'_>| {
+            (line.summary.requirements.iter().all(met), Reverse(line.summary.max))
+        };
+        let mut order: Vec<usize> = (0..self.lines.len()).collect();
+        order.sort_by_key(|place| rank(&self.lines[*place]));
+        let kept: BTreeSet<usize> = order.into_iter().take(keep).collect();
+        self.left_out += self.lines.len() - kept.len();
+        let mut places = 0..;
+        self.lines.retain(|_| places.next().is_some_and(|place| kept.contains(&place)));
+    }
 }
 
 impl Line<'_> {

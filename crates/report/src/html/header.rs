@@ -640,8 +640,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         columns.push(Column::text("Requirements"));
     }
     let row = |(place, input): (usize, &ReportInput<'_>)| {
-        let of_bundle =
-            || content.lines.iter().filter(move |line| content.groups[line.group].bundle == place);
+        let of_bundle = || input.summary.phases.iter().flat_map(|phase| &phase.series);
         let environment = |path: &[&str]| {
             let known =
                 input.environment.as_ref().and_then(|document| facts::text_at(document, path));
@@ -660,8 +659,8 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
             }
             _ => Cell::default().badge("cut off", "warn"),
         };
-        let samples = of_bundle().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
-        let worst = of_bundle().filter_map(|line| line.summary.max).max();
+        let samples = of_bundle().map(|series| series.count).fold(0u64, u64::saturating_add);
+        let worst = of_bundle().filter_map(|series| series.max).max();
         let verdict_of = match input.summary.verdict.word {
             Some(word) => tables::Cell::from(word).into(),
             None => Cell::missing("none"),

@@ -16,7 +16,7 @@ use super::recording::section::Data;
 use super::scale::Scale;
 use super::table::Table;
 use super::text::{instant, name};
-use super::{HtmlError, SIZE_LIMIT, SIZES, Size, account};
+use super::{HtmlError, SIZE_LIMIT, Size, account, fitting};
 use crate::sentence::lab as words;
 use minijinja::Value;
 use punctual_bundle::Bundle;
@@ -66,7 +66,7 @@ struct Banner {
 /// commands that the page shows.
 ///
 /// # Errors
-/// It does not fit even with the coarsest curves, or a template does not fit its data.
+/// A template does not fit its data.
 pub fn lab(
     lab: &LabDocument,
     pooled: &[Option<Bundle>],
@@ -78,16 +78,9 @@ pub fn lab(
     }
     let summaries: Vec<Option<Summary>> =
         pooled.iter().map(|bundle| bundle.as_ref().map(punctual_analyze::summarize)).collect();
-    let content = curves::content(lab, pooled, &summaries);
-    let mut smallest = usize::MAX;
-    for size in &SIZES {
-        let page = render(lab, &content, size, pages, directory)?;
-        if page.len() < SIZE_LIMIT {
-            return Ok(page);
-        }
-        smallest = smallest.min(page.len());
-    }
-    Err(HtmlError::TooLarge { bytes: smallest, limit: SIZE_LIMIT })
+    let mut content = curves::content(lab, pooled, &summaries);
+    let page = |content: &Content<'_>, size: &Size| render(lab, content, size, pages, directory);
+    fitting(&mut content, SIZE_LIMIT, page)
 }
 
 fn render(

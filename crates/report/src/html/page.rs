@@ -308,7 +308,9 @@ fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<Strin
     }
     if content.left_out > 0 {
         reduced.push(format!(
-            "{} more series are not shown: too many for one page.",
+            "{} more series are neither in tables nor in plots: too many for one page. Shown are \
+             those with an open requirement and the largest maxima; the bundle has all: punctual \
+             show --details, punctual export.",
             content.left_out
         ));
     }
