@@ -34,10 +34,16 @@ pub fn shift(figure: &Figure, at: usize, end: usize) -> Shift {
     between(&figure.known(0..at), &figure.known(at..end), figure.is_time)
 }
 
+/// Whether all of these have a ratio to those before: there is none from 0, and JSON has no number
+/// for one beyond all numbers.
+pub fn have_ratios(before: &[f64], now: &[f64]) -> bool {
+    before.iter().all(|a| *a > 0.0 && now.iter().all(|b| (b / a).is_finite()))
+}
+
 /// The shift from one level to another.
 pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
-    let is_ratio = is_time && before.iter().all(|value| *value > 0.0);
-    let of = |a: f64, b: f64| if is_ratio { b / a } else { b - a };
+    let is_ratio = is_time && have_ratios(before, now);
+    let of = |a: f64, b: f64| if is_ratio { b / a } else { (b - a).clamp(f64::MIN, f64::MAX) };
     let mut pairs: Vec<f64> =
         before.iter().flat_map(|a| now.iter().map(move |b| of(*a, *b))).collect();
     pairs.retain(|pair| pair.is_finite());

@@ -65,7 +65,7 @@ fn leap(figure: &Figure, place: usize) -> Option<(Leap, usize)> {
         if figure.values.len() - known[count].0 != newest {
             return None;
         }
-        let is_ratio = figure.is_time && before.iter().all(|value| *value > 0.0);
+        let is_ratio = figure.is_time && super::effect::have_ratios(before, after);
         let far = |from: f64, to: f64| if is_ratio { to / from } else { to - from };
         let highest = before.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let lowest = after.iter().copied().fold(f64::INFINITY, f64::min);

@@ -182,6 +182,30 @@ fn from_a_level_of_0_there_is_no_ratio() {
     assert_eq!((by, is_ratio, interval), (9_000.0, false, [9_000.0; 2]));
 }
 
+/// A number that JSON does not have is read as none, and with it the verdict of the bundle.
+#[test]
+fn how_far_a_level_is_from_another_is_a_number_of_json() {
+    let values = [0.0, 5e-324, 1.0, 9_000.0, -3.0, f64::MAX, f64::MIN];
+    for (a, b, c) in values
+        .iter()
+        .flat_map(|a| values.iter().flat_map(move |b| values.iter().map(move |c| (*a, *b, *c))))
+    {
+        for is_time in [true, false] {
+            let Shift { before, now, by, is_ratio, interval: [low, high] } =
+                effect::between(&[a, b], &[c, b], is_time);
+            let all = [before, now, by, low, high];
+            assert!(all.iter().all(|of| of.is_finite()), "{a} {b} {c}: {all:?}");
+            assert!(!is_ratio || is_time && a > 0.0 && b > 0.0);
+        }
+    }
+    let leap = |newest: f64| {
+        let runs = (0..25).map(|run| f64::from(run % 3) * 5e-324 + 5e-324).chain([newest]);
+        let Judged::Known(known) = judge(&[figure(&runs.collect::<Vec<_>>())]) else { panic!() };
+        known.leaps
+    };
+    assert!(leap(1.0).iter().all(|leap| leap.by.is_finite()));
+}
+
 /// A short form of the table of docs/notes/error-rates.md.
 #[test]
 fn a_step_that_was_found_stays() {

@@ -129,3 +129,30 @@ pub fn by_words(by: f64, is_time: bool, is_difference: bool) -> String {
         (true, true) => format!("+{} µs", micros(Nanos(by as i64))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_a_level_of_0_there_is_a_difference_and_no_factor() {
+        let level = |place: usize, by, is_difference| TrendLevel {
+            runs: [place * 5, place * 5 + 5],
+            median: Some(9_000.0 * place as f64),
+            by,
+            is_difference,
+            interval: by.map(|by| [by; 2]),
+            changed: Vec::new(),
+        };
+        let figure = |is_difference| TrendFigure {
+            name: "timer p99".to_owned(),
+            is_time: true,
+            values: Vec::new(),
+            levels: vec![level(0, None, false), level(1, Some(9_000.0), is_difference)],
+        };
+        let words = |of: TrendFigure| change(&of, &of.levels[1]).expect("a change");
+        assert_eq!(words(figure(true)), "+9.00 µs (95 %: +9.00 µs to +9.00 µs), 5 runs");
+        assert!(words(figure(false)).starts_with("×9000"), "a ratio is one");
+        assert_eq!(change(&figure(true), &figure(true).levels[0]), None);
+    }
+}
