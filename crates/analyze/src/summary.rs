@@ -16,7 +16,7 @@ use punctual_bundle::{
 };
 use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The data of a phase for the summary, borrowed from a bundle or from a run.
 #[derive(Clone, Debug)]
@@ -95,6 +95,9 @@ pub fn summarize_run(run: &RunView) -> Summary {
     let validity = Validity::of(manifest, phases, recorded);
     let mut born = findings::of_run(manifest, damage);
     let mut summaries = Vec::new();
+    let observed = manifest.observed.iter().rev();
+    let observed: HashMap<(&str, &str), &ObservedSeries> =
+        observed.map(|of| ((of.phase.as_str(), of.series.as_str()), of)).collect();
     for phase in phases {
         let name = &phase.meta.name;
         let is_periodic = phase.series.iter().all(|series| series.meta.period.is_some());
@@ -106,15 +109,15 @@ pub fn summarize_run(run: &RunView) -> Summary {
         let is_whole = ended && manifest.gaps.is_empty();
         let of_source = phase.meta.missing_of_source();
         let missing = if is_whole { of_source.as_deref() } else { Some(requirements::CUT_OFF) };
-        let (mut series, mut threads) = (Vec::new(), Vec::new());
+        let (mut series, mut threads) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+        let absent = absent(phase.meta);
         for view in &phase.series {
             let mut summary = summarize_as(view, missing);
             summary
                 .requirements
                 .iter_mut()
                 .for_each(|held| gate(held, &validity, name, &view.meta.name));
-            let is = |of: &&ObservedSeries| of.phase == *name && of.series == summary.name;
-            if let Some(of) = manifest.observed.iter().find(is) {
+            if let Some(of) = observed.get(&(name.as_str(), summary.name.as_str())) {
                 let count = summary.count;
                 summary
                     .requirements
@@ -122,14 +125,14 @@ pub fn summarize_run(run: &RunView) -> Summary {
                     .for_each(|held| observed::gate(held, &of.samples, count));
                 born.extend(observed::finding(of));
             }
-            match absent(phase.meta, &view.meta.name).filter(|_| summary.count == 0) {
+            match absent.get(view.meta.name.as_str()).filter(|_| summary.count == 0) {
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {
                     let found = findings::of_series(name, view.meta, view.state, &summary);
                     // The kernel's counts of a thread are reported once for all its series.
-                    let thread = view.meta.tid.map(|tid| (tid, &view.state.usage));
-                    let again = thread.is_some_and(|thread| threads.contains(&thread));
-                    threads.extend(thread);
+                    let thread = view.meta.tid.map(|tid| threads.entry(tid).or_default());
+                    let again = thread.as_ref().is_some_and(|of| of.contains(&&view.state.usage));
+                    thread.into_iter().for_each(|of| of.push(&view.state.usage));
                     born.extend(
                         found
                             .into_iter()
@@ -201,10 +204,13 @@ fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series:
     held.reason = reason.or(held.reason.take());
 }
 
-/// Why a series could not be measured on that system, if its measure reports it.
-fn absent<'a>(phase: &'a PhaseMeta, series: &str) -> Option<&'a str> {
-    let mut all = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
-    all.find(|absent| absent.series == series).map(|absent| absent.why.as_str())
+/// The series that could not be measured on that system, each with the reason, as the measures
+/// report them.
+fn absent(phase: &PhaseMeta) -> HashMap<&str, &str> {
+    let all = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
+    // The first of a name is left.
+    let all: Vec<_> = all.collect();
+    all.into_iter().rev().map(|absent| (absent.series.as_str(), absent.why.as_str())).collect()
 }
 
 /// The cost of a test point by mechanism, if measured.
@@ -241,18 +247,23 @@ fn digest(phases: &[PhaseSummary]) -> Option<String> {
 /// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
 const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
 
+/// What distinguishes a finding.
+fn key(finding: &Finding) -> (&str, &str) {
+    (&finding.id, &finding.subject)
+}
+
 /// The findings of the run and those about figures, the most severe first. A newly computed finding
 /// replaces the stored one of the same kind and subject.
 fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
-    let better = |b: &Finding, f: &Finding| {
-        REPLACED_BY_RUN.contains(&(&b.id, &f.id)) && b.subject == f.subject
+    let of_run: HashSet<(&str, &str)> = found.iter().map(key).collect();
+    let better = |b: &Finding| {
+        let mut pairs = REPLACED_BY_RUN.iter().filter(|(worse, _)| *worse == b.id);
+        pairs.any(|(_, better)| of_run.contains(&(*better, b.subject.as_str())))
     };
-    born.retain(|b| !found.iter().any(|f| better(b, f)));
+    born.retain(|b| !better(b));
     let unwritten = |b: &Finding| {
-        let of_its_phase = |f: &&Finding| {
-            b.subject.strip_prefix(&*f.subject).is_some_and(|rest| rest.starts_with('/'))
-        };
-        found.iter().filter(of_its_phase).any(|f| f.id == "bundle-incomplete")
+        let mut above = b.subject.match_indices('/').map(|(end, _)| &b.subject[..end]);
+        above.any(|phase| of_run.contains(&("bundle-incomplete", phase)))
     };
     for finding in born.iter_mut().filter(|b| b.id == "samples-not-kept" && unwritten(b)) {
         finding.remedy = Some(
@@ -261,8 +272,8 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
                 .to_owned(),
         );
     }
-    let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
-    let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();
+    let anew: HashSet<(&str, &str)> = born.iter().map(key).collect();
+    let mut all: Vec<Finding> = found.iter().filter(|f| !anew.contains(&key(f))).cloned().collect();
     all.extend(born);
     all.sort_by_key(|f| std::cmp::Reverse(f.severity));
     all
