@@ -166,3 +166,20 @@ fn is_in_table(reason: &Reason, summary: &Summary) -> bool {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_killed_for_lack_of_memory_says_so() {
+        let text = |out_of_memory: bool| {
+            let (how, ran) = (HowEnded::Signal(9), Nanos::from_millis(1_200));
+            let asked = Some(Nanos::from_secs(10));
+            of_end(&ProgramEnd { program: "loop".to_owned(), how, ran, asked, out_of_memory })
+        };
+        let killed = "the program loop ended by SIGKILL after 1.2 s of 10 s";
+        assert_eq!(text(true), format!("{killed}; the kernel ran out of memory"));
+        assert_eq!(text(false), killed);
+    }
+}

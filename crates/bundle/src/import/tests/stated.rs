@@ -476,3 +476,14 @@ fn text_of_another_tool_is_named_with_what_to_do() {
     }
     assert!(refused("nothing of note\n").starts_with("this is not the output of a tool"));
 }
+
+#[test]
+fn a_negative_latency_of_a_list_of_values_is_a_finding() {
+    let text = data!("rt-tests-2.6/verbose.txt");
+    let value = "       1:       2:      42\n";
+    let negative = text.replacen(value, "       1:       2:     -42\n", 1);
+    assert_ne!(text, negative);
+    let found = finding(&negative, "negative-latencies");
+    assert!(found.evidence.iter().any(|of| of.contains("at least 1 of")), "{found:?}");
+    assert!(imported(text).findings.iter().all(|of| of.id != "negative-latencies"));
+}
