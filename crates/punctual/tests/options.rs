@@ -18,8 +18,10 @@ fn place() -> Place {
     place.write("status.txt", STATUS.as_bytes());
     place.write("histogram.txt", HISTOGRAM.as_bytes());
     place.write("perf.data", TRACE);
-    let import = place.punctual(&["import", "perf.data", "-o", "recording"]);
-    assert_eq!(import.status.code(), Some(0), "{}", text(&import));
+    for (file, bundle) in [("perf.data", "recording"), ("status.txt", "summary")] {
+        let import = place.punctual(&["import", file, "-o", bundle]);
+        assert_eq!(import.status.code(), Some(0), "{}", text(&import));
+    }
     place
 }
 
@@ -56,7 +58,9 @@ fn outcome(place: &Place, words: &[&str]) -> (Option<i32>, String) {
 fn options(place: &Place, command: &str) -> Vec<String> {
     let help = text(&place.punctual(&[command, "--help"]));
     let of_line = |line: &str| {
-        let at = line.trim_start().strip_prefix("-").and(line.find("--"))?;
+        // Words of a list begin with a dash, too.
+        let is_option = |rest: &&str| !rest.starts_with(' ');
+        let at = line.trim_start().strip_prefix("-").filter(is_option).and(line.find("--"))?;
         let word = line[at..].split([' ', ',', '=']).next()?;
         Some(word.to_owned())
     };
@@ -124,6 +128,78 @@ fn no_option_of_explain_is_ignored() {
             &["--perfetto", "out"],
         ],
     );
+}
+
+const PAIR: &str = "sched_switch->sched_switch";
+const LIMIT: &str = "sched_switch->sched_switch < 1s";
+
+#[test]
+fn no_option_of_the_commands_that_read_bundles_is_ignored() {
+    let bundles = ["recording", "summary"];
+    check("show", &[], &bundles, &[&["--json"], &["--published"], &["--lines"]]);
+    check(
+        "report",
+        &["-o", "-"],
+        &bundles,
+        &[&["--output", "other"], &["--pair", PAIR], &["--limit", LIMIT]],
+    );
+    check(
+        "export",
+        &["--format", "kcidb"],
+        &bundles,
+        &[
+            &["--format", "csv"],
+            &["--output", "out"],
+            &["--origin", "x"],
+            &["--build", "x:1"],
+            &["--machine", "m"],
+        ],
+    );
+    check(
+        "compare",
+        &["summary"],
+        &["summary"],
+        &[
+            &["--a", "summary"],
+            &["--b", "summary"],
+            &["--tables", "none"],
+            &["--match", "a/b=c/d"],
+            &["--fail-if-worse", "max:1us"],
+            &["--require", "max:5%"],
+            &["--json"],
+            &["--report", "out"],
+            &["--junit", "out"],
+        ],
+    );
+    check(
+        "tail",
+        &[],
+        &bundles,
+        &[&["--series", "none"], &["--gates"], &["--json"], &["--report", "out"]],
+    );
+    check(
+        "pairs",
+        &[PAIR],
+        &["recording"],
+        &[
+            &["--by", "value"],
+            &["--rule", "async"],
+            &["--limit", LIMIT],
+            &["--calls"],
+            &["--worst", "2"],
+            &["--json"],
+        ],
+    );
+    check("occupancy", &[], &["recording"], &[&["--threads"], &["--json"]]);
+    let place = place();
+    for (words, why) in [
+        (&["pairs", "recording", "--by", "value"][..], "name one, or a --limit"),
+        (&["pairs", "recording", "--rule", "async"], "name one, or a --limit"),
+        (&["export", "summary", "--format", "parquet-tables", "--build", "x:1"], "for --format"),
+    ] {
+        let (code, said) = outcome(&place, words);
+        assert!(code == Some(2) && said.contains(why), "{words:?}: {said}");
+    }
 }
 
 #[test]

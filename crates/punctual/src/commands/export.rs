@@ -60,6 +60,9 @@ pub fn run(args: Args) -> Ending {
     if args.machine.is_some() && args.format != Format::ParquetTables {
         return Err(Failure::refused("--machine is for --format parquet-tables"));
     }
+    if args.format != Format::Kcidb && (args.origin.is_some() || args.build.is_some()) {
+        return Err(Failure::refused("--origin and --build are for --format kcidb"));
+    }
     if args.format == Format::ParquetTables {
         #[cfg(feature = "parquet")]
         return tables::write(&args.bundles, args.machine.as_deref(), args.output.as_deref());
@@ -75,9 +78,6 @@ pub fn run(args: Args) -> Ending {
         return Err(Failure::refused(
             "this format is binary: name a file with -o, or redirect the output",
         ));
-    }
-    if args.format != Format::Kcidb && (args.origin.is_some() || args.build.is_some()) {
-        return Err(Failure::refused("--origin and --build are for --format kcidb"));
     }
     let submission = KcidbOptions::new(args.origin, args.build).map_err(Failure::refused)?;
     let all: Vec<&Bundle> = bundles.iter().collect();

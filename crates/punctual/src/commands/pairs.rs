@@ -91,6 +91,11 @@ impl Args {
 
 /// Reads the recording, matches the pairs and prints them.
 pub fn run(args: Args) -> Ending {
+    let is_of_pairs = args.by.is_some() || args.rule.is_some();
+    if is_of_pairs && args.pairs.is_empty() && args.limit.is_empty() {
+        let why = "--by and --rule say how a pair is matched: name one, or a --limit";
+        return Err(Failure::refused(why));
+    }
     let bundle = open(&args.bundle)?;
     let opened = recorded::required(&bundle)?;
     let names = opened.names();
