@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 #[path = "src/experiment.rs"]
 mod experiment;
 mod fuzz_targets {
+    pub mod bundle;
     pub mod bundle_log;
     pub mod exact;
     pub mod experiment_systress;
@@ -38,6 +39,7 @@ use fuzz_targets::*;
 
 static TARGET: LazyLock<fn(&[u8])> =
     LazyLock::new(|| match std::env::var("FUZZ_TARGET").as_deref() {
+        Ok("bundle") => bundle::fuzz,
         Ok("bundle_log") => bundle_log::fuzz,
         Ok("exact") => exact::fuzz,
         Ok("experiment_systress") => experiment_systress::fuzz,
