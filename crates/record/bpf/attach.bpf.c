@@ -97,7 +97,7 @@ struct attached {
 	u64 passed_by; /* WIRE_CYCLE_BY_… */
 	u64 ahead; /* CLOCK_MONOTONIC less the scheduler's clock, modulo 2^64; 0: not known */
 	u64 asked; /* until when the sleep under way shall last; 0: not known, or `asks` shows it */
-	u64 asks; /* where the program keeps that, where nobody has read it yet; 0: nowhere */
+	u64 asks; /* where the program keeps that, where it was not read yet; 0: nowhere */
 	u32 apart; /* what belongs to the call is in `wait`, what was before in `before` */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
 	u32 process;
@@ -175,7 +175,7 @@ struct {
 } blank SEC(".maps");
 
 /* Each watched thread has a number, of its elements in these two. A look-up in an array is a sixth of
- * one in a hash table, and each event of a thread begins with one. Number 0 is nobody's. */
+ * one in a hash table, and each event of a thread begins with one. No thread has number 0. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, WIRE_WATCHED + 1);
@@ -1644,8 +1644,8 @@ INLINE void blame(struct attached *t, u64 before, u64 betters, u32 tid, const vo
 
 /* A timer wakes a thread that waits for its next cycle, and no other case: what the CPU did since
  * the timer was due are two changes at most, and nobody's quota matters. */
-INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_struct *task, u32 tid,
-			     u32 number, u64 now)
+INLINE bool postpone_wake_up(struct attached *t, struct cpu *here, struct task_struct *task,
+			     u32 tid, u32 number, u64 now)
 {
 	struct wire_ordinary *p = &t->postponed;
 	u64 place = here->head;
@@ -1841,7 +1841,8 @@ PROGRAM(attach_waking)
 	return wake_up(t, here, tid, task_cpu(task), now, here->expires);
 }
 
-INLINE void waited_for(struct attached *t, struct cpu *cpu, u32 before_id, const void *comm, u64 now)
+INLINE void waited_for(struct attached *t, struct cpu *cpu, u32 before_id, const void *comm,
+		       u64 now)
 {
 	u64 before = others_had(t->account.wait), betters = betters_had(t->account.wait);
 
@@ -1883,9 +1884,10 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	c = &t->cycle;
 	call = &t->leaving;
 	buffer = buffer_here(here);
-	if (!buffer || state & TASK_STOPPED_OR_TRACED || t->stopped | t->held_up | t->woken | t->reclaiming | t->faulting ||
-	    t->woken_stolen != t->arrived_stolen || cpu->stolen != t->arrived_stolen || is_frozen(task) ||
-	    is_compat(task))
+	if (!buffer || state & TASK_STOPPED_OR_TRACED ||
+	    t->stopped | t->held_up | t->woken | t->reclaiming | t->faulting ||
+	    t->woken_stolen != t->arrived_stolen || cpu->stolen != t->arrived_stolen ||
+	    is_frozen(task) || is_compat(task))
 		return 0;
 	regs = bpf_task_pt_regs(task);
 	if (!read_call(task, regs, call) || !ends_cycle(t, call))

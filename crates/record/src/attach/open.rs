@@ -67,7 +67,8 @@ pub(super) fn ask(value: &mut [u8], tid: u32) {
     }
 }
 
-/// On CLOCK_MONOTONIC, of which other clocks are so far `ahead`; as in bpf/attach.bpf.c (`base_of`).
+/// The end of a sleep on CLOCK_MONOTONIC; `ahead`: by how much another clock is ahead of that. As in
+/// bpf/attach.bpf.c (`base_of`).
 fn end_of_sleep(cycle: &Wire, ns: i64, ahead: impl Fn(libc::clockid_t) -> i64) -> Option<u64> {
     let is_absolute = cycle.operation & 1 != 0;
     let clock = match cycle.argument as libc::clockid_t {

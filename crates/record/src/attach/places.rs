@@ -44,8 +44,8 @@ impl Places {
         found.take_while(|place| *place != 0).find(|place| *place as u32 == tid).map(above)
     }
 
-    /// Gives a thread a number of its own, if it has none yet: `clear` makes it one of nobody's.
-    /// `Ok(false)`: none is free.
+    /// Gives a thread a number of its own, if it has none yet: `clear` removes what its last
+    /// thread left. `Ok(false)`: none is free.
     pub(super) fn watch<E>(
         &self,
         tid: u32,
@@ -124,7 +124,7 @@ mod tests {
         let mut numbers: Vec<u32> = tids.iter().map(|tid| all.number(*tid).unwrap()).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (1..=wire::WATCHED as u32).collect::<Vec<_>>());
-        // One leaves, as the program does: whoever is behind it is still found.
+        // One leaves, as the program does: threads behind it are still found.
         let place = all.probes(tids[9]).find(|place| place.load(ORDER) as u32 == tids[9]).unwrap();
         all.give(above(place.swap(wire::PLACE_LEFT, ORDER)));
         assert!(all.number(tids[9]).is_none() && all.all().len() == tids.len() - 1);

@@ -199,7 +199,7 @@ static void of_a_thread_that_ends_nothing_is_left(void)
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_TIMES);
 	CHECK(next_record(0, &m, sizeof(m)) == WIRE_MOMENT && m.kind == WIRE_MOMENT_EXIT);
 	CHECK(m.next == 139);
-	/* Whoever has its number next begins with nothing. */
+	/* The next thread with its number begins with nothing. */
 	for (u32 i = 1; i <= 3; i++)
 		watch(make_task(tid + i, "next", 120));
 	CHECK(value(tid + 1) && value(tid + 2) && value(tid + 3)->number == number && !of->how);
