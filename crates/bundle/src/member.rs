@@ -56,7 +56,10 @@ pub fn is_private(directory: &Path) -> bool {
 
 /// The rights of the group and of others.
 const OTHERS: u32 = 0o077;
-const HOLD_EVENTS: [&str; 2] = [crate::recording::DIRECTORY, crate::windows::DIRECTORY];
+/// The directories of a bundle that hold events of the kernel.
+pub(crate) const RECORDING: &str = "recording";
+pub(crate) const WINDOWS: &str = "windows";
+const HOLD_EVENTS: [&str; 2] = [RECORDING, WINDOWS];
 
 /// A directory handle: renames do not affect it.
 #[derive(Debug)]

@@ -22,6 +22,6 @@ pub use document::{Keeps, RecordingDocument, SCHEMA};
 pub use reader::{BlockPlace, Recording, SourceBlocks};
 pub use writer::{Appended, LaneWriter, RecordingWriter};
 
-pub(crate) const DIRECTORY: &str = "recording";
+pub(crate) const DIRECTORY: &str = crate::member::RECORDING;
 /// The suffix of segment files.
 pub(crate) const SEGMENT: &str = ".events";

@@ -22,7 +22,7 @@ pub use file::{Lane, MAGIC, MAX_RECORDS, Waited, WindowError, WindowHead};
 pub use reader::{SavedWindow, Windows};
 pub use writer::WindowsWriter;
 
-pub(crate) const DIRECTORY: &str = "windows";
+pub(crate) const DIRECTORY: &str = crate::member::WINDOWS;
 /// The suffix of window files.
 pub(crate) const ENDING: &str = ".window";
 /// The maximum number of windows opened per bundle; more are damage or an attack.

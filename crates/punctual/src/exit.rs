@@ -46,16 +46,9 @@ impl Outputs {
         after(self.0.map_or(Ok(()), Err), exit)
     }
 
-    /// The same where the code may be that of a program that was measured.
-    pub fn end_with(self, code: u8) -> Ending {
-        match self.0 {
-            Some(why) if code != 0 => {
-                crate::output::complain(&why.render(crate::output::colored(&std::io::stderr())));
-                of_code(code)
-            }
-            Some(why) => Err(why),
-            None => of_code(code),
-        }
+    /// All failures, if there are any.
+    pub fn failure(self) -> Option<Failure> {
+        self.0
     }
 }
 

@@ -68,9 +68,9 @@ enum { NOTHING_POSTPONED, WAKE_UP_POSTPONED, ARRIVAL_POSTPONED, RETURN_POSTPONED
 /* Each instruction and each line of memory between the wake-up of a thread and the return of its
  * waiting call delays it, and after a sleep few of them are in a cache. There the programs only
  * keep, in lines that follow one another, what cannot be found out later (struct wire_ordinary).
- * Where the thread then enters its next wait and sleeps there, as most do, this is the record of the
- * cycle, which user space divides. Any other event of the thread divides what is known by then here,
- * and the cycle goes on as a whole one. */
+ * Where the thread then enters its next wait and sleeps there, as most do, this is the record of
+ * the cycle, which user space divides. Any other event of the thread divides what is known by then
+ * here, and the cycle is then recorded in full. */
 
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
@@ -174,8 +174,8 @@ struct {
 	__type(value, struct attached);
 } blank SEC(".maps");
 
-/* Each watched thread has a number, of its elements in these two. A look-up in an array is a sixth of
- * one in a hash table, and each event of a thread begins with one. No thread has number 0. */
+/* Each watched thread has a number, of its elements in these two. A look-up in an array is a sixth
+ * of one in a hash table, and each event of a thread begins with one. No thread has number 0. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, WIRE_WATCHED + 1);

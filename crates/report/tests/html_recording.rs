@@ -134,7 +134,7 @@ fn violated_limits_come_first() {
     );
 }
 
-/// A switch away from a sleeping thread, without known losses at that time.
+/// A switch away from a thread that does not run there, without known losses at that time.
 #[test]
 fn contradictions_are_a_doubt_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
@@ -142,6 +142,7 @@ fn contradictions_are_a_doubt_on_the_page() {
     let mut all = recording::recording(10);
     let text = "events contradict earlier ones";
     assert!(!page(&bundle, &all, Vec::new()).to_lowercase().contains(text), "nothing contradicts");
+    all.switch(3_400, 0, Tid::IDLE, TaskState::Preempted, recording::HOG);
     all.switch(3_500, 0, recording::CONTROL, TaskState::Sleeping, Tid::IDLE);
     all.events.sort_by_key(|event| event.at);
     let page = page(&bundle, &all, Vec::new());

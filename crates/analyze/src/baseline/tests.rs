@@ -186,10 +186,9 @@ fn from_a_level_of_0_there_is_no_ratio() {
 #[test]
 fn how_far_a_level_is_from_another_is_a_number_of_json() {
     let values = [0.0, 5e-324, 1.0, 9_000.0, -3.0, f64::MAX, f64::MIN];
-    for (a, b, c) in values
-        .iter()
-        .flat_map(|a| values.iter().flat_map(move |b| values.iter().map(move |c| (*a, *b, *c))))
-    {
+    let n = values.len();
+    for at in 0..n.pow(3) {
+        let [a, b, c] = [at % n, at / n % n, at / n / n].map(|place| values[place]);
         for is_time in [true, false] {
             let Shift { before, now, by, is_ratio, interval: [low, high] } =
                 effect::between(&[a, b], &[c, b], is_time);

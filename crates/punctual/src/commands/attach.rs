@@ -6,7 +6,7 @@ use super::answer;
 use super::beside::Beside;
 use super::bundle::show_options;
 use super::run::EngineArgs;
-use crate::exit::{Ending, Failure, Outputs};
+use crate::exit::{Ending, Failure, Outputs, of_code};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::cycle::CycleKind;
@@ -170,7 +170,14 @@ pub fn run(args: Args) -> Ending {
     let code = finished.summary.verdict.exit_code(finished.command);
     // A command's own code ends the process at once: without this its tracefs entries would stay.
     drop(finished);
-    outputs.end_with(code)
+    match outputs.failure() {
+        None => of_code(code),
+        Some(why) if code == 0 => Err(why),
+        Some(why) => {
+            output::complain(&why.render(output::colored(&std::io::stderr())));
+            of_code(code)
+        }
+    }
 }
 
 /// The id of a process; the error for a name shows the right option.

@@ -67,7 +67,7 @@ pub(super) fn ask(value: &mut [u8], tid: u32) {
     }
 }
 
-/// The end of a sleep on CLOCK_MONOTONIC; `ahead`: by how much another clock is ahead of that. As in
+/// The end of a sleep on CLOCK_MONOTONIC; `ahead`: by how much another clock is ahead of it. As in
 /// bpf/attach.bpf.c (`base_of`).
 fn end_of_sleep(cycle: &Wire, ns: i64, ahead: impl Fn(libc::clockid_t) -> i64) -> Option<u64> {
     let is_absolute = cycle.operation & 1 != 0;
