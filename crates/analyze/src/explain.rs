@@ -12,6 +12,7 @@ mod evidence;
 mod irqs;
 mod observer;
 mod parts;
+mod places;
 #[cfg(test)]
 mod properties;
 mod search;
@@ -29,12 +30,13 @@ mod wakeups;
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
 pub use culprits::{Culprit, Ranking, rank};
 pub use irqs::is_enabled;
+pub use places::{LongestPlace, longest_place};
 pub use steal::is_long_exit;
 pub use wakeups::{Packet, Received, Socket, Wait, WakeUp, Waker};
 
 use crate::gaps::Gaps;
 use crate::threads::Coverage;
-use punctual_core::event::{Group, StackId};
+use punctual_core::event::{Group, StackId, TraceMoment};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 use trace_context::TraceContext;
 
@@ -102,6 +104,8 @@ pub struct Explanation {
     pub warnings: Vec<Warning>,
     /// Event groups that were not recorded and may show the unexplained parts.
     pub not_recorded: Vec<Group>,
+    /// The moment of a trace that this is of.
+    pub moment: Option<TraceMoment>,
 }
 
 /// The reason why an explanation may be wrong.
@@ -263,6 +267,7 @@ pub fn explain(
         lost,
         warnings: Vec::new(),
         not_recorded: Vec::new(),
+        moment: None,
     };
     explanation.warnings = warnings(&context, &explanation);
     explanation.warnings.extend(of_steal);

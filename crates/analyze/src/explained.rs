@@ -1,11 +1,11 @@
 //! The explained samples of a bundle, for terminal, report and JSON.
 
-use crate::explain::{Explanation, Mode, Part, Socket, WakeUp};
+use crate::explain::{Explanation, Mode, Part, Socket, WakeUp, longest_place};
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_bundle::explanation::{
-    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPacket,
-    ExplainedPart, ExplainedSample, ExplainedWakeUp,
+    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedFunction,
+    ExplainedPacket, ExplainedPart, ExplainedSample, ExplainedWakeUp,
 };
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
@@ -119,6 +119,16 @@ impl Explanations {
                 .map(|group| group.word().to_owned())
                 .collect(),
             left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
+            moment: explanation.moment.clone(),
+            function: longest_place(explanation, &self.names, events).map(|place| {
+                ExplainedFunction {
+                    function: place.function.to_owned(),
+                    cpu: place.cpu,
+                    from: place.from.ns(),
+                    ns: place.span().ns(),
+                    irqs_off: place.irqs_off,
+                }
+            }),
         }
     }
 

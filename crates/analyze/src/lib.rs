@@ -23,6 +23,7 @@ pub mod gaps;
 pub mod incidents;
 pub mod intervals;
 pub mod lab;
+pub mod moments;
 mod observed;
 pub mod occupancy;
 pub mod pairs;

@@ -3,6 +3,7 @@
 
 use crate::windows::{KeptRule, SeriesWindows};
 use punctual_core::Finding;
+use punctual_core::event::TraceMoment;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of [`ExplainDocument`].
@@ -68,6 +69,24 @@ pub struct ExplainedSample {
     pub not_recorded: Vec<String>,
     /// CPUs whose recorded events did not fit in the window.
     pub left_out: Vec<u16>,
+    /// The moment of a trace that it is, where that or the user names one, or it is a wake-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moment: Option<TraceMoment>,
+    /// The function in which the longest part was, where the trace has functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<ExplainedFunction>,
+}
+
+/// The longest time between two lines on the delayed CPU, the first of which names a function.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExplainedFunction {
+    /// The function, `‹` and its caller.
+    pub function: String,
+    pub cpu: u16,
+    pub from: i64,
+    pub ns: i64,
+    /// Whether interrupts were disabled at both lines (`true`) or enabled; `null`: not known.
+    pub irqs_off: Option<bool>,
 }
 
 /// A step in a chain of wake-ups; the next step is about the task in `by`.

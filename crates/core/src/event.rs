@@ -10,6 +10,7 @@ mod kind;
 mod named;
 mod names;
 mod recorded;
+mod trace_moment;
 mod tracepoint;
 
 pub use context::CpuContext;
@@ -19,6 +20,7 @@ pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
 pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
+pub use trace_moment::{MomentSource, Noise, NoiseKind, TraceMoment, marker_of_cyclictest};
 pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};
 
 use crate::MonotonicNs;
@@ -34,6 +36,8 @@ pub struct Tid(pub u32);
 impl Tid {
     /// The idle task of any CPU.
     pub const IDLE: Tid = Tid(0);
+    /// A task that is not known. The kernel's ids are smaller.
+    pub const UNKNOWN: Tid = Tid(u32::MAX);
 }
 
 /// The index of a test point in [`Names::points`].

@@ -119,6 +119,7 @@ fn no_option_of_explain_is_ignored() {
             &["--series", "servo/wakeup"],
             &["--pair", "sched_switch->sched_switch"],
             &["--worst", "1"],
+            &["--at", "0..1"],
             &["--min-latency", "4ms"],
             &["--exact"],
             &["--against", "6.12"],

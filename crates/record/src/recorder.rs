@@ -199,6 +199,7 @@ impl Recorder {
             sources: sources.collect(),
             missing: Vec::new(),
             point_clock_error: None,
+            moments: Vec::new(),
             findings: self.running.findings().to_vec(),
         }
     }

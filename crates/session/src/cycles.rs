@@ -522,14 +522,9 @@ impl Cycles {
         if self.all_series().next().is_some() {
             return None;
         }
-        let why_not = self.all().filter_map(|thread| thread.why_not(&self.calls));
-        let seen: Vec<String> = why_not.take(8).collect();
-        let mut seen = match seen.is_empty() {
-            true => "no thread waited in a system call that can begin a cycle".to_owned(),
-            false => seen.join("\n       "),
-        };
-        for times in self.polling.spent_in_words().iter().take(8) {
-            seen = format!("{seen}\n       {times}");
+        let mut seen = self.seen_instead();
+        if seen.is_empty() {
+            seen.push("no thread waited in a system call that can begin a cycle".to_owned());
         }
         let few = ran.map_or(String::new(), |span| {
             format!(
@@ -537,7 +532,15 @@ impl Cycles {
                 span.readable()
             )
         });
+        let seen = seen.join("\n       ");
         Some(format!("no thread with cycles was found{few}; what was seen:\n       {seen}"))
+    }
+
+    /// The waits of threads without cycles.
+    pub fn seen_instead(&self) -> Vec<String> {
+        let why_not = self.all().filter_map(|thread| thread.why_not(&self.calls));
+        let times = self.polling.spent_in_words();
+        why_not.take(8).chain(times.into_iter().take(8)).collect()
     }
 
     /// The wait(2) statuses of ended threads, by id.

@@ -2,12 +2,14 @@
 //! flight recorder kept, or from a recording of the whole run.
 
 mod intervals;
+mod moments;
 mod recording;
 mod sample;
 mod wanted;
 mod windows;
 
-pub use wanted::Wanted;
+pub use moments::{TRACE_PHASE, threads};
+pub use wanted::{At, Wanted};
 
 use crate::exit::Failure;
 use crate::recorded;
@@ -40,19 +42,35 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     if bundle.windows.is_none() || !wanted.pairs.is_empty() {
         recorded::readable(bundle)?;
     }
+    let is_trace = bundle.phases.iter().any(|phase| phase.meta.name == TRACE_PHASE);
+    let moments = match is_trace || wanted.at.is_some() {
+        true => of_moments(bundle, wanted)?,
+        false => None,
+    };
     let mut explanations = match wanted.pairs.is_empty() {
+        true if moments.is_some() => moments.ok_or_else(|| no_events(bundle))?,
         true if has_samples => windows::explain(bundle, wanted)
             .or_else(|| recording::explain(bundle, wanted))
             .ok_or_else(|| no_events(bundle))?,
         true if bundle.recording.is_none() => return Err(no_events(bundle)),
         _ => intervals::explain(bundle, wanted)?,
     };
-    if explanations.samples.is_empty() && !has_samples && wanted.pairs.is_empty() {
+    let is_of_intervals = !has_samples && wanted.pairs.is_empty();
+    if explanations.samples.is_empty() && is_of_intervals {
         return Err(Failure::refused(no_interval(bundle)));
     }
     let contradiction = explanations.contradiction();
     explanations.findings.extend(contradiction);
     Ok(explanations)
+}
+
+/// Explains the moments of a recording that come before its cycles, or where it has none; `None`
+/// where it has no moments, or others are to be explained.
+pub fn of_moments(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Explanations>, Failure> {
+    if bundle.windows.is_some() || !wanted.pairs.is_empty() || !wanted.series.is_empty() {
+        return Ok(None);
+    }
+    moments::explain(bundle, wanted, bundle.series().next().is_some())
 }
 
 /// Whether to look for cycles because nothing else can be explained: in a recording without

@@ -5,6 +5,9 @@
 mod causes;
 mod foreign;
 #[cfg(test)]
+mod moments;
+mod nothing;
+#[cfg(test)]
 mod packets;
 mod store;
 #[cfg(test)]
@@ -21,14 +24,17 @@ use crate::recorded::{self, Opened};
 use punctual_analyze::PhaseView;
 use punctual_analyze::cycles::stream::{Calls, Shown, Stream, missing};
 use punctual_analyze::gaps::Gaps;
+use punctual_analyze::moments::WakeUps;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::{Event, Finding, Missing, Severity};
 use punctual_traces::NO_MACHINE;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The phase of a bundle of this kind.
-pub const PHASE: &str = "trace";
+pub use crate::explained::TRACE_PHASE as PHASE;
+
 /// The finding of a truncated trace.
 const CUT_OFF: &str = "trace-cut-off";
 /// Events between two evaluations of cycles.
@@ -48,11 +54,14 @@ pub struct TraceOptions {
 }
 
 /// A converted trace.
+#[derive(Clone)]
 pub struct Converted {
     /// The exit code of the requesting command.
     pub exit: Exit,
     /// Why there are no cycles, if none.
     pub none: Option<String>,
+    /// Other moments are there: marks, or wake-ups.
+    pub has_moments: bool,
     /// A line that describes the cycles of each thread.
     pub described: Vec<String>,
 }
@@ -71,6 +80,8 @@ pub struct About {
     pub recorded: Recorded,
     /// The names of the numbers in its events.
     pub names: Names,
+    /// How many records of each tracepoint were seen, where the trace counts by them.
+    pub seen: BTreeMap<String, u64>,
 }
 
 /// Whether a path names a trace rather than a bundle: `-` is standard input.
@@ -86,10 +97,10 @@ pub fn convert(
 ) -> Result<Converted, Failure> {
     let writer = BundleWriter::create(directory, &options.name, &options.origin)
         .map_err(Failure::refused)?;
-    store::store(directory, trace)?;
+    let seen = store::store(directory, trace)?;
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
     let opened = recorded::required(&bundle)?;
-    add_cycles(writer, &opened, options.cycles)
+    add_cycles(writer, &opened, options.cycles, &seen)
 }
 
 /// Makes a bundle of the cycles in a recording of another bundle, without its events.
@@ -101,7 +112,7 @@ pub fn cycles_of(
     let opened = recorded::required(bundle)?;
     let writer = BundleWriter::create(directory, &options.name, &options.origin)
         .map_err(Failure::refused)?;
-    add_cycles(writer, &opened, options.cycles)
+    add_cycles(writer, &opened, options.cycles, &BTreeMap::new())
 }
 
 /// Finds the threads with cycles, fills their series, and ends the bundle.
@@ -109,6 +120,7 @@ fn add_cycles(
     writer: BundleWriter,
     opened: &Opened<'_>,
     mut options: CycleOptions,
+    seen: &BTreeMap<String, u64>,
 ) -> Result<Converted, Failure> {
     options.phase = PHASE.to_owned();
     let (recorded, names) = (&opened.recorded, opened.names());
@@ -122,6 +134,7 @@ fn add_cycles(
     let mut findings = limits(recorded);
     let gaps = if recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
     let shown = Shown::of_recording(recorded, names);
+    let mut wakeups = WakeUps::default();
     // Without switches nothing is known of any thread.
     let events = shown.is_some().then(|| opened.events()).into_iter().flatten();
     let shown = shown.unwrap_or_else(|| Shown::of(&[], false));
@@ -139,6 +152,7 @@ fn add_cycles(
     };
     for (number, event) in events.enumerate() {
         cycles.feed(&event);
+        wakeups.push(&event);
         if number % ROUND == ROUND - 1 {
             cycles.drain(false, &mut place);
         }
@@ -149,13 +163,12 @@ fn add_cycles(
     phase.without_series = cycles.without_series();
     phase.left_out = cycles.left_out().into_iter().collect();
     writer.write_phase(0, &phase).map_err(Failure::failed)?;
-    let none = cycles.nothing_found(None);
-    let remedy = remedy_of_calls(recorded)
-        .unwrap_or("name a thread with --thread, or record system calls and timers, too");
-    findings.extend(none.as_ref().map(|why| {
-        Finding::new("no-cycles-found", Severity::Note, PHASE, why.clone()).remedy(remedy)
-    }));
-    let none = none.map(|why| format!("{why}\nhelp: {remedy}"));
+    let has_moments = wakeups.count > 0 || !recorded.moments.is_empty();
+    let none = cycles
+        .nothing_found(None)
+        .map(|_| nothing::of(recorded, seen, &cycles.seen_instead(), remedy_of_calls(recorded)));
+    findings.extend(none.as_ref().map(nothing::Nothing::finding));
+    let none = none.map(|none| none.to_string());
     let unwritten = cycles.unwritten();
     let breaks_off = phase.missing.iter().find_map(|missing| match missing {
         Missing::End { why } => Some(Outcome::CutOff { why: why.clone() }),
@@ -176,7 +189,7 @@ fn add_cycles(
     }
     let described = cycles.described().into_iter().chain(cycles.missed());
     let described = described.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
-    Ok(Converted { exit, none, described: described.collect() })
+    Ok(Converted { exit, none, has_moments, described: described.collect() })
 }
 
 /// How to add the names of a trace's system calls, if only those are missing.

@@ -1,27 +1,15 @@
 //! Converts records of any format to events, names and counts.
 
 use crate::facts::TracepointCount;
+use crate::marks::Marks;
 use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
+pub(crate) use crate::stamp::Head;
 use crate::syscall::{Call, NumberedCalls};
 use punctual_core::event::{
-    CpuContext, Event, EventKind, Futex, Group, Names, Source, TaskName, Tid,
+    CpuContext, Event, EventKind, Futex, Group, Names, Source, StackId, TaskName, Tid,
 };
 use punctual_core::{CpuSet, Missing, MonotonicNs};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-
-/// The time and place of a record.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
-    /// In nanoseconds of the trace's clock.
-    pub(crate) at: i64,
-    pub(crate) cpu: u16,
-    /// The task in the record; `None` if unknown.
-    pub(crate) tid: Option<Tid>,
-    /// The CPU's context in the record's header, if any.
-    pub(crate) context: Option<CpuContext>,
-    /// The kernel function named by the record; 0: none.
-    pub(crate) site: u64,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tracepoint {
@@ -40,6 +28,7 @@ const MOST_TRACEPOINTS: usize = 1 << 14;
 const MOST_TASKS: usize = 1 << 20;
 const MOST_NAMES: usize = 1 << 16;
 const MOST_CPUS: usize = 1 << 14;
+const MOST_STACKS: usize = 1 << 14;
 const MOST_PROCESSES_BEHIND: usize = 1 << 20;
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -70,6 +59,9 @@ pub(crate) struct Decoder {
     addresses: HashSet<u64>,
     symbols: BTreeMap<u64, String>,
     pub(crate) calls: NumberedCalls,
+    pub(crate) marks: Marks,
+    /// Kernel stacks, and their places.
+    stacks: HashMap<Vec<u64>, u32>,
     pub(crate) unreadable: u64,
     /// A loss of unknown size.
     pub(crate) lost_uncounted: bool,
@@ -161,15 +153,17 @@ impl Decoder {
         values: &Values<'_>,
         out: &mut VecDeque<Event>,
     ) {
-        let known = &mut self.tracepoints[tracepoint];
-        known.count.seen += 1;
-        let vector = known.vector;
-        self.on_cpu(head);
+        let vector = self.tracepoints[tracepoint].vector;
         for (id, comm) in meaning.named_tasks() {
             if let Some(tid) = values.numbers[*id].and_then(tid) {
                 self.comm(tid, values.texts[*comm]);
             }
         }
+        if meaning.is_mark() {
+            self.mark(meaning, head, values);
+            return self.pass_with_context(tracepoint, head, out);
+        }
+        self.pass(tracepoint, head);
         let Some(what) = meaning.event(values) else {
             let is_broken = !meaning.is_event_at_times();
             self.tracepoints[tracepoint].broken += u64::from(is_broken);
@@ -206,6 +200,56 @@ impl Decoder {
                 self.addresses.insert(head.site);
             }
         }
+    }
+
+    fn mark(&mut self, meaning: Meaning, head: Head, values: &Values<'_>) {
+        if meaning == Meaning::IrqNoise
+            && let Some(irq) = values.numbers[0].and_then(|irq| u32::try_from(irq).ok())
+        {
+            self.irq(irq, values.texts[1]);
+        }
+        if meaning == Meaning::NmiNoise {
+            self.vectors.entry(2).or_insert_with(|| "NMI".to_owned());
+        }
+        self.marks.take(meaning, head, values);
+    }
+
+    /// Takes a line of the function tracer: where its task was, and who called that.
+    pub(crate) fn function(&mut self, tracepoint: usize, head: Head, out: &mut VecDeque<Event>) {
+        self.pass(tracepoint, head);
+        let Some(tid) = head.tid else { return };
+        let unknown = CpuContext { irqs_off: None, ..CpuContext::of_record(0, 0) };
+        let context = head.context.unwrap_or(unknown);
+        let what = EventKind::Context { context, site: head.site, section: false };
+        out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
+    }
+
+    /// Takes the stack of the task that was on this CPU, innermost first: below the interrupt that
+    /// it was taken in.
+    pub(crate) fn stack(&mut self, frames: &[Vec<u8>], head: Head, out: &mut VecDeque<Event>) {
+        let Some(tid) = head.tid else { return };
+        let entered = frames.iter().rposition(|frame| frame.starts_with(b"asm_"));
+        let of_task = &frames[entered.map_or(0, |place| place + 1)..];
+        // A thread of the kernel is named after the function that it runs.
+        if let Some(place) = of_task.iter().position(|frame| frame == b"kthread")
+            && let Some(function) = place.checked_sub(1).map(|place| &of_task[place])
+            && !self.comms.contains_key(&tid)
+        {
+            self.comm(tid, &[&function[..function.len().min(COMM - 3)], b"()"].concat());
+        }
+        let next = self.stacks.len();
+        let sites: Vec<u64> =
+            of_task.iter().filter_map(|frame| Some(self.intern(frame)? as u64)).collect();
+        let place = match self.stacks.get(&sites) {
+            Some(place) => *place,
+            None if next < MOST_STACKS && !sites.is_empty() => {
+                self.stacks.insert(sites, next as u32);
+                next as u32
+            }
+            None => return,
+        };
+        let what = EventKind::Stack { stack: StackId(place) };
+        out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
     }
 
     /// Takes a system call named by its tracepoint.
@@ -535,8 +579,11 @@ impl Decoder {
             tasks.entry(*tid).or_default().process = *process;
         }
         let interned = self.interned.iter();
+        let mut stacks: Vec<(&Vec<u64>, &u32)> = self.stacks.iter().collect();
+        stacks.sort_by_key(|(_, place)| **place);
         Names {
             tasks,
+            stacks: stacks.into_iter().map(|(sites, _)| sites.clone()).collect(),
             irqs: self.irqs.clone(),
             vectors: self.vectors.clone(),
             softirqs: SOFTIRQS.iter().zip(0..).map(|(name, at)| (at, (*name).to_owned())).collect(),

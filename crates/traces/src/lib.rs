@@ -19,6 +19,7 @@ pub mod format;
 mod formats;
 mod input;
 mod layout;
+mod marks;
 mod meaning;
 
 pub mod page;
@@ -28,6 +29,7 @@ mod reader;
 mod recognize;
 mod reorder;
 mod rounds;
+mod stamp;
 mod syscall;
 mod task_state;
 mod text;

@@ -138,6 +138,12 @@ meanings! {
     Frequency [n("state")] ("power" "cpu_frequency");
     NewTask [n("pid|tid"), c("comm")] ("task" "task_newtask");
     Rename [n("pid|tid"), c("newcomm")] ("task" "task_rename");
+    Print [t("buf")] ("ftrace" "print", "ftrace" "tracing_mark_write");
+    NmiNoise [n("start"), n("duration")] ("osnoise" "nmi_noise");
+    IrqNoise [n("vector"), t("desc"), n("start"), n("duration")] ("osnoise" "irq_noise");
+    SoftirqNoise [n("vector"), n("start"), n("duration")] ("osnoise" "softirq_noise");
+    ThreadNoise [c("comm"), n("pid|tid"), n("start"), n("duration")] ("osnoise" "thread_noise");
+    SampleThreshold [n("start"), n("duration"), n("interference")] ("osnoise" "sample_threshold");
 }
 
 /// The interrupt vectors of x86 (arch/x86/include/asm/trace/irq_vectors.h), whose entries and exits
@@ -174,7 +180,23 @@ impl Meaning {
 
     /// Whether some of its complete records produce no event.
     pub(crate) fn is_event_at_times(self) -> bool {
-        matches!(self, Meaning::Signal | Meaning::NewTask | Meaning::Rename)
+        matches!(self, Meaning::Signal | Meaning::NewTask | Meaning::Rename) || self.is_mark()
+    }
+
+    /// Whether its records are about moments ([`crate::marks::Marks`]).
+    pub(crate) fn is_mark(self) -> bool {
+        self == Meaning::Print || self.is_of_osnoise()
+    }
+
+    pub(crate) fn is_of_osnoise(self) -> bool {
+        matches!(
+            self,
+            Meaning::NmiNoise
+                | Meaning::IrqNoise
+                | Meaning::SoftirqNoise
+                | Meaning::ThreadNoise
+                | Meaning::SampleThreshold
+        )
     }
 
     /// The slots of the task's id, and of the name that belongs to it.
@@ -187,7 +209,8 @@ impl Meaning {
             | Meaning::Migrate
             | Meaning::Fork
             | Meaning::Exit
-            | Meaning::PiSetPrio => &[(1, 0)],
+            | Meaning::PiSetPrio
+            | Meaning::ThreadNoise => &[(1, 0)],
             Meaning::NewTask | Meaning::Rename => &[(0, 1)],
             _ => &[],
         }
@@ -323,7 +346,14 @@ impl Meaning {
             Meaning::Idle if flags(0)? == u32::MAX => EventKind::IdleExit,
             Meaning::Idle => EventKind::IdleEnter { state: flags(0)? },
             Meaning::Frequency => EventKind::Frequency { khz: flags(0)? },
-            Meaning::NewTask | Meaning::Rename => return None,
+            Meaning::NewTask
+            | Meaning::Rename
+            | Meaning::Print
+            | Meaning::NmiNoise
+            | Meaning::IrqNoise
+            | Meaning::SoftirqNoise
+            | Meaning::ThreadNoise
+            | Meaning::SampleThreshold => return None,
         })
     }
 }

@@ -4,6 +4,7 @@ mod attr;
 mod head;
 mod packed;
 mod records;
+mod switches;
 
 use crate::bytes::ByteOrder;
 use crate::dat::lines_of_tasks;
@@ -12,11 +13,13 @@ use crate::input::Sequential;
 use crate::reader::{About, Reader};
 use crate::rounds::Rounds;
 use crate::{ReadAt, TraceError};
+use attr::Attr;
 use head::PerfHead;
 use punctual_core::event::{Event, Tid};
 use records::{Record, Records, kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufReader, Read};
+use switches::Switches;
 
 /// Whether a file has the first bytes of this format.
 pub(crate) fn looks_like_perf(head: &[u8]) -> bool {
@@ -36,6 +39,8 @@ pub(crate) struct PerfReader {
     /// CPUs whose events are currently throttled.
     throttled: BTreeSet<u16>,
     prepared: bool,
+    /// Of a file without tracepoints.
+    switches: Option<Switches>,
 }
 
 /// The number of records between two checks of the output.
@@ -55,6 +60,9 @@ impl PerfReader {
             Ok(reader)
         } else if reader.head.attrs.is_empty() {
             reader.begin()
+        } else if reader.head.attrs.iter().any(Attr::shows_switches) {
+            (reader.switches, reader.prepared) = (Some(Switches::default()), true);
+            Ok(reader)
         } else {
             Err(without_tracepoints())
         }
@@ -93,6 +101,7 @@ impl PerfReader {
             lost: BTreeMap::new(),
             throttled: BTreeSet::new(),
             prepared: false,
+            switches: None,
         }
     }
 
@@ -170,6 +179,12 @@ impl PerfReader {
                         );
                         self.rounds.take(&mut self.read, out);
                     }
+                    kind::SWITCH | kind::SWITCH_CPU_WIDE if self.switches.is_some() => {
+                        let attr = self.head.attr(|attr| attr.id_of_other(record, order));
+                        if let Some((switches, attr)) = self.switches.as_mut().zip(attr) {
+                            switches.take(record, attr, order, &mut self.decoder);
+                        }
+                    }
                     kind if kind::is_known(kind) => {}
                     _ => self.decoder.unreadable += 1,
                 }
@@ -179,6 +194,9 @@ impl PerfReader {
     }
 
     fn end(&mut self) {
+        if let Some(mut switches) = self.switches.take() {
+            switches.end(&mut self.decoder);
+        }
         for (cpu, lost) in &self.lost {
             self.decoder.lost_at_least(*cpu, *lost);
         }

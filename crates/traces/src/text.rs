@@ -2,6 +2,7 @@
 //! (Documentation/trace/ftrace.rst; kernel/trace/trace_output.c).
 
 mod fields;
+mod graph;
 mod line;
 mod lines;
 mod said;
@@ -10,7 +11,8 @@ use crate::TraceError;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
 use crate::reader::{About, Reader};
-use line::{Line, Parsed, number, parse};
+use graph::Graph;
+use line::{Line, Parsed, function, number, parse};
 use lines::Lines;
 use punctual_core::Nanos;
 use punctual_core::event::{CpuContext, Event, Tid};
@@ -36,8 +38,13 @@ pub(crate) struct TextReader {
     lazy: bool,
     /// The finest resolution seen.
     step: Option<i64>,
+    /// The last event, and the functions of the stack that is shown with it.
+    stack: (Option<Head>, Vec<Vec<u8>>),
+    graph: Graph,
 }
 
+/// Functions of a stack that are kept.
+const FRAMES: usize = 64;
 /// The number of lines between two checks of the output.
 const AT_ONCE: usize = 256;
 
@@ -50,15 +57,24 @@ impl TextReader {
             said: Said::default(),
             lazy: false,
             step: None,
+            stack: (None, Vec::new()),
+            graph: Graph::default(),
         }
     }
 }
 
 impl Reader for TextReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        let TextReader { lines, decoder, tracepoints, said, lazy, step } = self;
+        let TextReader { lines, decoder, tracepoints, said, lazy, step, stack, graph } = self;
         for _ in 0..AT_ONCE {
             let Some(line) = lines.next()? else {
+                end_stack(stack, decoder, out);
+                graph.end(decoder);
+                if let Some((head, values)) = said.head.missing_switch()
+                    && let Some(switch) = decoder.tracepoint(None, "sched_switch")
+                {
+                    decoder.take(switch, Meaning::Switch, head, &values, out);
+                }
                 said.end(decoder);
                 decoder.unreadable += std::mem::take(&mut lines.too_long);
                 if lines.cut_off {
@@ -68,20 +84,27 @@ impl Reader for TextReader {
             };
             match parse(line) {
                 Parsed::Event(line) => {
+                    end_stack(stack, decoder, out);
                     *step = Some(step.map_or(line.step, |step| step.min(line.step)));
                     said.before(&line, decoder, out);
                     *lazy |= CpuContext::is_lazy(line.flags);
                     if !lost(&line, decoder, out) {
-                        take(&line, *lazy, decoder, tracepoints, out);
+                        let head = head_of(&line, *lazy, decoder);
+                        stack.0 = Some(head);
+                        take(&line, head, (said, decoder), tracepoints, out);
                     }
                 }
                 Parsed::Comment(text) => said.comment(text, decoder),
+                Parsed::Other(text) if graph.take(text, decoder) => {}
                 Parsed::Other(text) => {
                     // Text pasted before its first line is not damage.
                     let is_of_it = decoder.covered().is_some();
                     decoder.unreadable += u64::from(!said.notice(text) && is_of_it);
                 }
-                Parsed::Nothing => {}
+                Parsed::Frame(frame) if stack.1.len() < FRAMES => {
+                    stack.1.push(function(frame).to_owned());
+                }
+                Parsed::Frame(_) | Parsed::Nothing => {}
             }
         }
         Ok(true)
@@ -116,13 +139,20 @@ fn lost(line: &Line<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bo
     is_loss
 }
 
-fn take(
-    line: &Line<'_>,
-    lazy: bool,
+/// The stack of the last event is complete.
+fn end_stack(
+    (head, frames): &mut (Option<Head>, Vec<Vec<u8>>),
     decoder: &mut Decoder,
-    tracepoints: &mut HashMap<Vec<u8>, usize>,
     out: &mut VecDeque<Event>,
 ) {
+    if let Some(head) = head.filter(|_| !frames.is_empty()) {
+        decoder.stack(frames, head, out);
+    }
+    frames.clear();
+}
+
+/// When and where a line was written, and by whom.
+fn head_of(line: &Line<'_>, lazy: bool, decoder: &mut Decoder) -> Head {
     let tid = Tid(line.tid);
     decoder.comm(tid, line.comm);
     if let Some(process) = line.process {
@@ -132,8 +162,33 @@ fn take(
     let names =
         context.is_some_and(|of| of.irqs_off == Some(false)) || line.name.starts_with(b"irq_");
     let site = if names { fields::site(line.rest, decoder) } else { 0 };
-    let head = Head { at: line.at, cpu: line.cpu, tid: Some(tid), context, site };
-    if let Some((meaning, values)) = fields::of_tracer(line.text) {
+    Head { at: line.at, cpu: line.cpu, tid: Some(tid), context, site }
+}
+
+fn take(
+    line: &Line<'_>,
+    head: Head,
+    (said, decoder): (&mut Said, &mut Decoder),
+    tracepoints: &mut HashMap<Vec<u8>, usize>,
+    out: &mut VecDeque<Event>,
+) {
+    let of_tracer = fields::of_tracer(line.text);
+    let (meaning, values) = of_tracer.map_or((None, Default::default()), |(a, b)| (Some(a), b));
+    said.head.line(head, meaning, &values);
+    if line.text.starts_with(b"#") && decoder.marks.line_of_tracer(head, line.text) {
+        let tracepoint = decoder.tracepoint(None, &said.head.tracer);
+        tracepoint.into_iter().for_each(|tracepoint| decoder.pass(tracepoint, head));
+        return;
+    }
+    if let Some((called, caller)) = of_function(line.text) {
+        let site = [function(called), " ‹ ".as_bytes(), function(caller)].concat();
+        let site = decoder.intern(&site).unwrap_or_default() as u64;
+        if let Some(tracepoint) = decoder.tracepoint(None, "function") {
+            decoder.function(tracepoint, Head { site, ..head }, out);
+        }
+        return;
+    }
+    if let Some(meaning) = meaning {
         let name = if meaning == Meaning::Switch { "sched_switch" } else { "sched_wakeup" };
         if let Some(tracepoint) = decoder.tracepoint(None, name) {
             decoder.take(tracepoint, meaning, head, &values, out);
@@ -159,6 +214,12 @@ fn take(
         }
         (None, None) => decoder.pass_with_context(tracepoint, head, out),
     }
+}
+
+/// `function <-caller` of the function tracer, with offsets where the option sym-offset is set.
+fn of_function(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(u8::is_ascii_whitespace)?;
+    Some((&text[..end], text[end..].trim_ascii().strip_prefix(b"<-")?))
 }
 
 /// tracefs prints system calls by their function: `sys_futex(…)`, `sys_futex -> 0x0`.

@@ -146,6 +146,7 @@ impl Trace {
                 sources: decoder.sources(),
                 missing: decoder.missing(self.order.dropped),
                 point_clock_error: None,
+                moments: decoder.marks.moments(),
                 findings,
             },
             names: decoder.names(),

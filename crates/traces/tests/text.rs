@@ -1,6 +1,6 @@
 //! Text of ftrace: events in order, losses as gaps, names, clocks.
 
-use punctual_core::event::{EventKind, Group, TaskState, Tid};
+use punctual_core::event::{EventKind, Group, MomentSource, TaskState, Tid};
 use punctual_core::{Event, MonotonicNs, Nanos};
 use punctual_traces::{ClockRelation, NO_MACHINE, Trace, TraceError, TraceFacts, TraceFormat};
 
@@ -124,3 +124,44 @@ fn what_is_no_trace_is_refused_by_what_it_is() {
     assert_eq!(why(b"# T: 0 ( 1234) P:80 I:1000 C: 5 Min: 6\n"), "");
     assert!(Trace::open_stream(TRACE.as_bytes()).is_ok());
 }
+
+/// The moments that a trace points at, with the flags and functions of its lines.
+#[test]
+fn marks_noises_and_heads_of_tracers_are_moments() {
+    let (_, facts) = read(include_str!("data/ends-at-the-marker.txt"));
+    let [mark] = &facts.recorded.moments[..] else { panic!("{:?}", facts.recorded.moments) };
+    assert_eq!((mark.source, mark.span()), (MomentSource::Marker, Nanos(72_000)));
+    assert_eq!((mark.to, mark.words.as_str()), (MonotonicNs(17_000_012_110_000), MARK));
+
+    let (events, facts) = read(include_str!("data/wakeup_rt-latency-format.txt"));
+    let [head] = &facts.recorded.moments[..] else { panic!("{:?}", facts.recorded.moments) };
+    assert_eq!(
+        (head.source, head.tid, head.cpu),
+        (MomentSource::WakeupTracer, Tid(8_238), Some(4))
+    );
+    assert_eq!((head.from, head.span()), (MonotonicNs(0), Nanos(55_060_000)));
+    // The head states the switch that this excerpt lacks.
+    assert!(matches!(
+        events.last().map(|event| event.what),
+        Some(EventKind::Switch { prev_prio: 120, next: Tid(8_238), next_prio: 0, .. })
+    ));
+    assert_eq!(facts.names.task(Tid(88)), "kswapd()");
+    let stacks = events.iter().filter_map(|event| match event.what {
+        EventKind::Stack { stack } => Some(facts.names.stack(stack)),
+        _ => None,
+    });
+    assert_eq!(stacks.collect::<Vec<_>>()[0][0], "shrink_inactive_list");
+    let off = |of: &&Event| match of.what {
+        EventKind::Context { context, .. } => context.irqs_off == Some(true),
+        _ => false,
+    };
+    assert_eq!(events.iter().filter(off).count(), 12);
+
+    let (_, facts) = read(include_str!("data/osnoise-events.txt"));
+    let [sample] = &facts.recorded.moments[..] else { panic!("{:?}", facts.recorded.moments) };
+    assert_eq!((sample.source, sample.span()), (MomentSource::Osnoise, Nanos(34_531)));
+    assert_eq!((sample.noises.len(), facts.names.irqs[&179].as_str()), (5, "dcvsh-irq-7"));
+    assert_eq!(facts.unreadable, 0);
+}
+
+const MARK: &str = "hit latency threshold (72 > 30)";

@@ -126,6 +126,7 @@ fn sample(due: i64, woke: i64, cause: Cause, prio: Option<i16>) -> Explained {
             lost: 0,
             warnings: Vec::new(),
             not_recorded: Vec::new(),
+            moment: None,
         },
         events: Vec::new(),
         left_out: CpuSet::new(),

@@ -38,6 +38,7 @@ fn recorded() -> Recorded {
         sources: Vec::new(),
         missing: Vec::new(),
         point_clock_error: None,
+        moments: Vec::new(),
         findings: Vec::new(),
     }
 }

@@ -264,6 +264,7 @@ fn a_recording_of_some_tasks_follows_those_alone() {
         sources: Vec::new(),
         missing: Vec::new(),
         point_clock_error: None,
+        moments: Vec::new(),
         findings: Vec::new(),
     };
     let followed = |pids: &[u32], comms: &[&str]| {

@@ -38,6 +38,8 @@ fn sample(at: i64, parts: &[(&str, &str, i64)]) -> ExplainedSample {
         confidence: String::new(),
         warnings: Vec::new(),
         not_recorded: Vec::new(),
+        moment: None,
+        function: None,
         left_out: Vec::new(),
     }
 }

@@ -22,6 +22,7 @@ fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
         sources: (0..cpus).map(source).collect(),
         missing: Vec::new(),
         point_clock_error: None,
+        moments: Vec::new(),
         findings: Vec::new(),
     };
     RecordingDocument::new(keeps, recorded, Names::default())

@@ -127,6 +127,7 @@ impl Names {
     pub fn task(&self, tid: Tid) -> String {
         match self.tasks.get(&tid) {
             _ if tid == Tid::IDLE => "idle".to_owned(),
+            _ if tid == Tid::UNKNOWN => "unknown task".to_owned(),
             Some(task) => task.comm.clone(),
             None => format!("tid {}", tid.0),
         }

@@ -1,6 +1,6 @@
 //! The coverage and the losses of a recording.
 
-use super::Group;
+use super::{Group, TraceMoment};
 use crate::{CpuSet, Finding, Missing, MonotonicNs, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,9 @@ pub struct Recorded {
     pub point_clock_error: Option<Nanos>,
     /// Limits of this recording, as findings with remedies.
     pub findings: Vec<Finding>,
+    /// Moments that a trace of another tool points at itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moments: Vec<TraceMoment>,
 }
 
 impl Recorded {
@@ -66,6 +69,7 @@ impl Recorded {
             missing: Vec::new(),
             point_clock_error: None,
             findings: Vec::new(),
+            moments: Vec::new(),
         }
     }
     /// The total number of missing events.

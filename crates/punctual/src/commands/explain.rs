@@ -13,7 +13,7 @@ use punctual_report::remedies::Rules;
 use punctual_report::terminal;
 use punctual_session::exact::{self, HowMuch};
 use punctual_session::exact_difference;
-use punctual_session::explained::{self, Wanted};
+use punctual_session::explained::{self, At, Wanted};
 use punctual_session::messages::shown;
 use punctual_session::traces::Converted;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,10 @@ pub struct Args {
     /// of each series are shown one by one]
     #[arg(long, value_name = "N")]
     worst: Option<usize>,
+    /// Of a trace: only moments at this stamp, as the trace has it (17000.012110, 54984us), or in
+    /// this interval (FROM..TO); with --thread the interval itself is explained
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["series", "pair"])]
+    at: Option<At>,
     /// Only samples with at least this latency
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
@@ -90,8 +94,8 @@ pub struct Args {
 }
 
 /// Options that a replay ignores.
-const CONFLICTS_OF_EXACT: [&str; 6] =
-    ["series", "pair", "min_latency", "thread", "deadline", "require"];
+const CONFLICTS_OF_EXACT: [&str; 7] =
+    ["series", "pair", "at", "min_latency", "thread", "deadline", "require"];
 /// Samples of each series shown one by one by default; the culprits are those of all samples.
 const SHOWN_BY_DEFAULT: usize = 5;
 
@@ -107,16 +111,18 @@ pub fn run(args: Args) -> Ending {
         pairs: args.pair,
         worst: args.worst,
         min_latency: args.min_latency.unwrap_or(Nanos::ZERO),
+        thread: args.cycles.asked().thread,
+        at: args.at,
     };
+    // That there is no such thread says more than that it has no cycles. A requirement on it is
+    // undecided.
+    if args.cycles.asked().requirements.is_empty() {
+        explained::threads(&bundle, &wanted)?;
+    }
     let (explanations, converted) = match converted {
-        // The reason for missing cycles is more specific than having nothing to explain.
-        Some(Converted { none: Some(why), exit, .. }) => return Err(no_cycles(why, exit)),
-        Some(converted) => (explained::open(&bundle, &wanted)?, Some(converted)),
+        Some(converted) => (of_trace(&bundle, &wanted, &converted)?, Some(converted)),
         None => explain(&bundle, &wanted, &args.cycles)?,
     };
-    if let Some(Converted { none: Some(why), exit, .. }) = &converted {
-        return Err(no_cycles(why.clone(), *exit));
-    }
     let mut outputs = Outputs::default();
     if let Some(path) = &args.perfetto {
         outputs.add(write_perfetto(&bundle, &explanations, path));
@@ -127,7 +133,7 @@ pub fn run(args: Args) -> Ending {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
         let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
         let mut text = answer_of(&bundle);
-        if let Some(converted) = &converted {
+        if let Some(converted) = converted.as_ref().filter(|of| !of.described.is_empty()) {
             text += &format!("{}\n\n", converted.described.join("\n"));
         }
         let (rules, options) = (Rules::of(checks.as_ref()), show_options_of(&bundle));
@@ -154,6 +160,23 @@ fn answer_of(bundle: &Bundle) -> String {
     format!("{}{which}\n", terminal::answer(&summary, &show_options_of(bundle)))
 }
 
+/// Explains the moments of a trace. Why there are no cycles says more than that there is nothing to
+/// explain.
+fn of_trace(
+    bundle: &Bundle,
+    wanted: &Wanted,
+    converted: &Converted,
+) -> Result<Explanations, Failure> {
+    let explanations = explained::open(bundle, wanted);
+    match (&converted.none, explanations) {
+        (Some(why), found) if wanted.at.is_none() => match found {
+            Ok(found) if !found.samples.is_empty() => Ok(found),
+            _ => Err(no_cycles(why.clone(), converted.exit)),
+        },
+        (_, explanations) => explanations,
+    }
+}
+
 /// No thread has cycles: their requirements are undecided.
 fn no_cycles(why: String, exit: Exit) -> Failure {
     match exit {
@@ -169,13 +192,21 @@ fn explain(
     wanted: &Wanted,
     cycles: &CycleArgs,
 ) -> Result<(Explanations, Option<Converted>), Failure> {
-    let of_cycles = |cycles: &CycleArgs| {
+    let of_cycles = |cycles: &CycleArgs| -> Result<_, Failure> {
         let (found, converted) = cycles_of(bundle, cycles)?;
         let explanations = explained::of_cycles(&found, bundle, wanted)?;
         Ok((explanations, Some(converted)))
     };
     if cycles.any() {
-        return of_cycles(cycles);
+        let (found, converted): (Explanations, Option<Converted>) = of_cycles(cycles)?;
+        let Some(Converted { none: Some(why), exit, .. }) = &converted else {
+            return Ok((found, converted));
+        };
+        let moments = explained::of_moments(bundle, wanted)?;
+        let moments = moments.filter(|found| !found.samples.is_empty());
+        return moments
+            .map(|found| (found, converted.clone()))
+            .ok_or_else(|| no_cycles(why.clone(), *exit));
     }
     match explained::open(bundle, wanted) {
         Ok(explanations) => Ok((explanations, None)),
@@ -183,7 +214,7 @@ fn explain(
             Ok((explanations, Some(converted))) if converted.none.is_none() => {
                 Ok((explanations, Some(converted)))
             }
-            _ => Err(why),
+            _ => explained::of_moments(bundle, wanted)?.map(|found| (found, None)).ok_or(why),
         },
         Err(why) => Err(why),
     }

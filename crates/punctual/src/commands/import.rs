@@ -88,10 +88,14 @@ pub fn run(args: Args) -> Ending {
         output::say(&format!("{}\n", converted.described.join("\n")));
         let said = say_answer(&directory, &args.cycles);
         let named = output::print(&format!("{}\n", shown(&directory)));
-        if let Some(why) = converted.none.filter(|_| converted.exit == Exit::Done) {
-            output::say(&format!("{why}\n"));
-        }
-        return exit::after(said.and(named), converted.exit);
+        let exit = match converted.none {
+            Some(why) if converted.exit == Exit::Done => {
+                output::say(&format!("{why}\n"));
+                if converted.has_moments { Exit::Done } else { Exit::Failed }
+            }
+            _ => converted.exit,
+        };
+        return exit::after(said.and(named), exit);
     }
     let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;

@@ -4,10 +4,11 @@ use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
 use punctual_analyze::explain::{
     Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
-    device_name, is_enabled,
+    device_name, is_enabled, longest_place,
 };
 use punctual_analyze::threads::Interrupt;
 use punctual_bundle::answer::Delay;
+use punctual_core::event::{MomentSource, TraceMoment};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 /// At most this many causes are listed individually; the rest are summed up.
@@ -78,6 +79,7 @@ pub fn share(time: Nanos, latency: Nanos) -> f64 {
 pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
     let describer = Describer { names, events, explanation };
     let mut text = vec![describer.opening()];
+    text.extend(explanation.moment.as_ref().and_then(moment));
     let latency = explanation.latency();
     let all = reasons(explanation);
     let mut by_time: Vec<&Reason<'_>> = all.iter().collect();
@@ -108,10 +110,19 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
             counted(rest.len() as u64, "shorter part")
         ));
     }
+    text.extend(describer.function());
     text.extend(chosen.iter().find_map(|reason| describer.stack(reason)));
     text.extend(not_recorded(explanation));
     text.extend(warnings(explanation));
     text.join(" ")
+}
+
+/// The words of a trace on its moment; `None` where they add nothing.
+fn moment(of: &TraceMoment) -> Option<String> {
+    let words = (!of.words.is_empty()).then(|| format!("The trace says: {}.", plain(&of.words)));
+    let bound = "It had not ended where the trace ends: its latency is a lower bound.";
+    let all: Vec<String> = words.into_iter().chain(of.at_least.then(|| bound.into())).collect();
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 /// The groups of events that could explain the rest; `None` if all of them were recorded.
@@ -328,6 +339,23 @@ impl Describer<'_> {
         }
     }
 
+    /// The function in which most of it was.
+    fn function(&self) -> Option<String> {
+        let place = longest_place(self.explanation, self.names, self.events)?;
+        let interrupts = match place.irqs_off {
+            Some(true) => ", with interrupts disabled at both",
+            Some(false) => ", with interrupts enabled at both",
+            None => "",
+        };
+        Some(format!(
+            "{} of it ({} µs) were between two lines of CPU {}, from {} on{interrupts}.",
+            format::percent(share(place.span(), self.explanation.latency())),
+            micros(place.span()),
+            place.cpu,
+            plain(place.function)
+        ))
+    }
+
     /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to be placed after "for".
     fn describe(&self, reason: &Reason<'_>) -> String {
         let times = if reason.parts > 1 {
@@ -338,7 +366,38 @@ impl Describer<'_> {
         format!("{} µs {}{times}", micros(reason.time), self.what(reason.part))
     }
 
+    /// A cause that the tracer states itself: no other event has to prove it.
+    fn of_tracer(&self, part: &Part) -> Option<String> {
+        let moment = self.explanation.moment.as_ref()?;
+        let task = |tid| task(tid, part.prio, self.names);
+        let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+        match (moment.source, part.cause) {
+            (MomentSource::IrqsoffTracer, Cause::TimerIrqDelay { running, .. }) => {
+                let off = if moment.words.starts_with("preempt") {
+                    "interrupts or preemption"
+                } else {
+                    "interrupts"
+                };
+                Some(format!("{} ran{on} with {off} disabled", task(running)))
+            }
+            (MomentSource::PreemptoffTracer, Cause::NonPreemptible { running, .. }) => {
+                Some(format!("{} ran{on} with preemption disabled", task(running)))
+            }
+            (MomentSource::Hwlat, Cause::Steal) => Some(format!(
+                "the hardware, firmware or hypervisor had taken the CPU{on}, on which hwlat polled \
+                 with interrupts disabled"
+            )),
+            (MomentSource::Osnoise | MomentSource::Timerlat, Cause::Runqueue { behind }) => {
+                Some(format!("{} ran{on}", task(behind)))
+            }
+            _ => None,
+        }
+    }
+
     fn what(&self, part: &Part) -> String {
+        if let Some(stated) = self.of_tracer(part) {
+            return stated;
+        }
         let task = |tid| task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {

@@ -138,6 +138,7 @@ mod tests {
             sources: vec![source("cpu 0", 4_000, 0), source("cpu 1", 900, 100)],
             missing: Vec::new(),
             point_clock_error: None,
+            moments: Vec::new(),
             findings: Vec::new(),
         };
         let event = |what| Event { at: MonotonicNs(1), cpu: 0, tid: Tid(1), what };

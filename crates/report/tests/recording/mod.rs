@@ -135,6 +135,7 @@ pub fn recording(cycles: i64) -> Recording {
             sources: sources.to_vec(),
             missing: Vec::new(),
             point_clock_error: Some(Nanos(40)),
+            moments: Vec::new(),
             findings: Vec::new(),
         },
         names: names(),

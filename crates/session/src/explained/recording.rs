@@ -14,10 +14,15 @@ use punctual_core::event::{Group, Recorded, Tid};
 use punctual_core::{
     Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity,
 };
+use std::collections::VecDeque;
 
 /// The time examined before a sample: for the task running at its due time, and the thread's last
 /// activity.
 const BEFORE: Nanos = Nanos::from_millis(2);
+
+/// Of a wake-up so much more: a task may have run on its CPU for long.
+const EARLIER: Nanos = Nanos::from_millis(200);
+const EARLIER_EVENTS: usize = 4_096;
 
 /// Explains the worst samples of the series of a bundle; `None` without a recording of scheduling.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
@@ -69,7 +74,13 @@ fn wants(wanted: &Wanted, phase: &str, series: &Series) -> bool {
     let meta = &series.meta;
     let response = format!("/{}", SeriesKind::Response.word());
     let is_usual = meta.workload != ATTACHED_WORKLOAD || meta.name.ends_with(&response);
-    wanted.wants(phase, &meta.name) && (is_usual || !wanted.series.is_empty())
+    let is_of_thread = |name: &String| {
+        let label = meta.name.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        label || meta.tid.is_some_and(|tid| tid.to_string() == *name)
+    };
+    wanted.thread.as_ref().is_none_or(is_of_thread)
+        && wanted.wants(phase, &meta.name)
+        && (is_usual || !wanted.series.is_empty())
 }
 
 fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
@@ -95,6 +106,8 @@ pub(super) struct Around<'o, 'b> {
     /// The losses of events. A recorder reports one when it has room again, maybe after the
     /// interval.
     losses: Vec<Event>,
+    /// Whether earlier events are read, too.
+    pub(super) looks_back: bool,
 }
 
 impl<'o, 'b> Around<'o, 'b> {
@@ -107,6 +120,7 @@ impl<'o, 'b> Around<'o, 'b> {
             opened,
             coverage,
             losses: losses.into_iter().flatten().take(MOST_LOSSES).collect(),
+            looks_back: false,
         }
     }
 
@@ -123,12 +137,28 @@ impl<'o, 'b> Around<'o, 'b> {
         late: LatencyInterval,
     ) -> punctual_analyze::Explained {
         let (from, to) = (late.due.min(late.woke) + Nanos(-BEFORE.ns()), late.woke.max(late.due));
-        let mut events: Vec<Event> = self.opened.window(from, to).collect();
+        let mut events = Vec::new();
+        if self.looks_back {
+            events.extend(self.last_before(from));
+        }
+        events.extend(self.opened.window(from, to));
         let reported_later = self.losses.iter().filter(|event| event.at > to);
         let within = reported_later
             .filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
         events.extend(within.map(|event| Event { at: to, ..*event }));
         explain_sample(phase, series, late, events, CpuSet::new(), &self.coverage)
+    }
+
+    /// The last events before an instant, as far as a bounded number reaches back: who ran since.
+    fn last_before(&self, to: MonotonicNs) -> VecDeque<Event> {
+        let mut last = VecDeque::with_capacity(EARLIER_EVENTS);
+        for event in self.opened.window(to + Nanos(-EARLIER.ns()), to + Nanos(-1)) {
+            if last.len() == EARLIER_EVENTS {
+                last.pop_front();
+            }
+            last.push_back(event);
+        }
+        last
     }
 
     pub(super) fn of_samples(

@@ -5,7 +5,7 @@ use punctual_analyze::cycles::stream::{Calls, Found, Shown, Stream};
 use punctual_analyze::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
-use punctual_core::cycle::Cycle;
+use punctual_core::cycle::{Cycle, WokenBy};
 use punctual_core::event::Tid;
 use punctual_core::{Event, MainPart, MonotonicNs};
 use punctual_report::sentence::explain::paragraph;
@@ -23,13 +23,18 @@ struct Case {
     sentences: String,
     /// The cycle of the sample.
     cycle: Option<Cycle>,
+    cycles: Vec<Cycle>,
 }
 
-fn case(text: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
-    let mut trace = Trace::open(text.as_bytes().to_vec()).expect("text of ftrace");
+fn case(trace: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
+    case_of(trace.as_bytes().to_vec(), tid, kind, (due * 1_000, woke * 1_000))
+}
+
+fn case_of(trace: Vec<u8>, tid: u32, kind: Kind, (due, woke): (i64, i64)) -> Case {
+    let mut trace = Trace::open(trace).expect("a trace");
     let events: Vec<Event> = trace.by_ref().map(|event| event.expect("an event")).collect();
     let facts = trace.facts();
-    let (due, woke) = (MonotonicNs(due * 1_000), MonotonicNs(woke * 1_000));
+    let (due, woke) = (MonotonicNs(due), MonotonicNs(woke));
     let cpu = events.iter().rfind(|event| event.tid.0 == tid && event.at <= woke);
     let cpu = cpu.map_or(Event::NO_CPU, |event| event.cpu);
     let interval = LatencyInterval { tid: Tid(tid), cpu, due, woke, kind };
@@ -39,11 +44,12 @@ fn case(text: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
     let sentences = paragraph(&explanation, &facts.names, &events);
     let shown = Shown::of_recording(&facts.recorded, &facts.names).expect("switches");
     let mut stream = Stream::new(Calls::of(&facts.names.syscalls), shown, Gaps::default());
-    let mut cycle = None;
+    let (mut cycle, mut cycles) = (None, Vec::new());
     for event in &events {
         stream.push(event, &mut |found| match found {
             Found::Cycle(one) if one.tid == tid => {
                 assert_eq!(one.split().sum(), one.response_time());
+                cycles.push(one);
                 if one.release <= due && due < one.again {
                     cycle = Some(one);
                 }
@@ -51,7 +57,7 @@ fn case(text: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
             _ => {}
         });
     }
-    Case { explanation, sentences, cycle }
+    Case { explanation, sentences, cycle, cycles }
 }
 
 impl Case {
@@ -181,4 +187,28 @@ fn a_late_timer_is_a_stall_only_where_interrupts_are_seen_to_be_enabled() {
     assert!(open.sentences.contains(says), "{}", open.sentences);
     let closed = of(&section(&[("011930", "irq_disable"), ("011940", "irq_enable")]));
     assert_eq!(closed.of("cpu-stall"), 709, "{}", closed.sentences);
+}
+
+/// cyclictest at priority 80 beside the task `visitor` at 95, recorded by perf without system calls
+/// on a kernel that hides switches from the idle task. Its own longest latency was 1,294 us.
+#[test]
+fn cycles_are_found_without_system_calls_and_the_longest_is_that_of_cyclictest() {
+    const PACKED: &[u8] =
+        include_bytes!("../../../traces/tests/data/cyclictest-without-system-calls.perf.data.gz");
+    const CYCLICTEST: u32 = 31_469;
+    const VISITOR: u32 = 31_467;
+    let mut data = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(PACKED), &mut data).unwrap();
+    let of = |due, woke| case_of(data.clone(), CYCLICTEST, Kind::Timer, (due, woke));
+    let cycles = of(0, 1).cycles;
+    assert!((395..=400).contains(&cycles.len()), "{}", cycles.len());
+    let worst = cycles.iter().max_by_key(|cycle| cycle.wakeup_latency()).expect("a cycle");
+    let late = worst.wakeup_latency().ns() / 1_000;
+    assert!((1_284..=1_304).contains(&late), "{late}");
+    assert_eq!(worst.by, WokenBy::Sleep);
+    let explained = of(worst.release.0, worst.returned.0);
+    let (_, of_cycle) = explained.both(MainPart::Preempted);
+    assert!(of_cycle > late * 9 / 10, "{:?}", worst.split());
+    assert!(worst.culprit.is_some_and(|by| VISITOR == by.tid));
+    assert!(worst.culprit.is_some_and(|by| by.time.ns() / 1_000 > late * 9 / 10));
 }

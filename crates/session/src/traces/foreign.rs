@@ -7,6 +7,7 @@ use crate::messages::shown;
 use punctual_core::Event;
 use punctual_traces::{ReadAt, Trace, TraceError};
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Makes a bundle of another tool's trace, which is recognised by content, in `directory`, which
@@ -25,8 +26,24 @@ pub fn import(
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = name.or(stem.filter(|stem| stem != "-")).unwrap_or_else(|| "trace".to_owned());
     let origin = format!("import: {}", trace.format().word());
-    convert(directory, &mut trace, TraceOptions { name, origin, cycles })
+    let mut converted = convert(directory, &mut trace, TraceOptions { name, origin, cycles })?;
+    if converted.none.is_some() && !converted.has_moments && is_table(path) {
+        let why = "it holds figures of a tracer of the kernel, and no events";
+        let file = shown(path);
+        converted.none = Some(format!("{why}\nhelp: `punctual import {file}` reads the figures"));
+    }
+    Ok(converted)
 }
+
+/// Whether a file is figures that look like a trace.
+fn is_table(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.is_ok() && punctual_bundle::import::is_tracer_table(&head)
+}
+
+/// The beginning of a file that is read for that, in bytes.
+const HEAD: u64 = 1 << 16;
 
 /// Whether a file is a trace in a known format.
 pub fn recognizes(path: &Path) -> bool {
@@ -79,6 +96,7 @@ impl TraceReader for Trace {
 
     fn about(&self) -> About {
         let facts = self.facts();
-        About { recorded: facts.recorded, names: facts.names }
+        let seen = facts.tracepoints.into_iter().map(|(name, count)| (name, count.seen)).collect();
+        About { recorded: facts.recorded, names: facts.names, seen }
     }
 }

@@ -18,8 +18,11 @@ const BUFFERED: usize = 8 << 20;
 /// The maximum input from a pipe: traces are files of some hundred megabytes.
 const SPOOLED: u64 = 8 << 30;
 
-/// Writes all events, up to the end of a truncated trace.
-pub(super) fn store(directory: &Path, trace: &mut dyn TraceReader) -> Result<(), Failure> {
+/// Writes all events, up to where the trace breaks off. How many records each tracepoint has.
+pub(super) fn store(
+    directory: &Path,
+    trace: &mut dyn TraceReader,
+) -> Result<BTreeMap<String, u64>, Failure> {
     let begun = Recorded::without_events("a trace", MonotonicNs(0));
     let document = RecordingDocument::new(Keeps::All, begun, Names::default());
     let writer = RecordingWriter::create(directory, &document).map_err(Failure::failed)?;
@@ -35,7 +38,7 @@ pub(super) fn store(directory: &Path, trace: &mut dyn TraceReader) -> Result<(),
         }
     }
     store.flush()?;
-    let About { mut recorded, names } = trace.about();
+    let About { mut recorded, names, seen } = trace.about();
     let is_end = |missing: &Missing| matches!(missing, Missing::End { .. });
     let known = recorded.missing.iter().any(is_end);
     recorded.missing.extend(cut_off.filter(|_| !known).map(|why| Missing::End { why }));
@@ -48,7 +51,8 @@ pub(super) fn store(directory: &Path, trace: &mut dyn TraceReader) -> Result<(),
     recorded.sources = store.sources.listed();
     let mut document = RecordingDocument::new(Keeps::All, recorded, names);
     document.complete = true;
-    writer.finish(&document).map_err(Failure::failed)
+    writer.finish(&document).map_err(Failure::failed)?;
+    Ok(seen)
 }
 
 struct Store {

@@ -76,7 +76,7 @@ impl TraceReader for Script {
             sources: vec![source],
             ..Recorded::without_events("a script", MonotonicNs(0))
         };
-        About { recorded, names }
+        About { recorded, names, seen: BTreeMap::new() }
     }
 }
 

@@ -40,6 +40,7 @@ mod read {
 
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
+const CONTEXT_SWITCH: u64 = 1 << 26;
 
 const TRACEPOINT: u32 = 2;
 /// The start of a record's payload.
@@ -58,6 +59,7 @@ pub(super) struct Sample {
 pub(super) struct Place {
     pub(super) at: Option<i64>,
     pub(super) cpu: Option<u16>,
+    pub(super) tid: Option<u32>,
 }
 
 impl Attr {
@@ -87,6 +89,11 @@ impl Attr {
     /// The requested clock.
     pub(super) fn clock(&self) -> Option<i32> {
         (self.flags & USE_CLOCKID != 0).then_some(self.clock)
+    }
+
+    /// Whether the kernel writes a record of each switch.
+    pub(super) fn shows_switches(&self) -> bool {
+        self.flags & CONTEXT_SWITCH != 0 && self.flags & SAMPLE_ID_ALL != 0
     }
 
     fn has(&self, what: u64) -> bool {
@@ -174,7 +181,7 @@ impl Attr {
 
     /// The time and place of a record that is not a sample.
     pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> Place {
-        let mut place = Place { at: None, cpu: None };
+        let mut place = Place { at: None, cpu: None, tid: None };
         if self.flags & SAMPLE_ID_ALL == 0 {
             return place;
         }
@@ -187,6 +194,8 @@ impl Attr {
                 has::CPU => {
                     place.cpu = order.at(record, at, 4).and_then(|cpu| u16::try_from(cpu).ok());
                 }
+                // The process, and the thread.
+                has::TID => place.tid = order.at(record, at + 4, 4).map(|tid| tid as u32),
                 has::TIME => {
                     place.at = order.at(record, at, 8).and_then(|at| i64::try_from(at).ok());
                 }
@@ -259,8 +268,8 @@ mod tests {
         let order = ByteOrder::Little;
         let attr = attr(order, has::TID | has::TIME | has::CPU | has::IDENTIFIER, 0);
         let lost = words(&[2 | 56 << 48, 42, 77, 7 << 32 | 7, 1_000, 3, 42]);
-        assert_eq!(attr.place(&lost, order), Place { at: Some(1_000), cpu: Some(3) });
+        assert_eq!(attr.place(&lost, order), Place { at: Some(1_000), cpu: Some(3), tid: Some(7) });
         assert_eq!(attr.id_of_other(&lost, order), Some(42));
-        assert_eq!(attr.place(&lost[..16], order), Place { at: None, cpu: None });
+        assert_eq!(attr.place(&lost[..16], order), Place { at: None, cpu: None, tid: None });
     }
 }

@@ -14,6 +14,8 @@ pub(super) mod kind {
     pub(crate) const FORK: u32 = 7;
     pub(crate) const SAMPLE: u32 = 9;
     pub(crate) const LOST_SAMPLES: u32 = 13;
+    pub(crate) const SWITCH: u32 = 14;
+    pub(crate) const SWITCH_CPU_WIDE: u32 = 15;
     pub(crate) const ATTR: u32 = 64;
     pub(crate) const TRACING_DATA: u32 = 66;
     pub(crate) const FINISHED_ROUND: u32 = 68;

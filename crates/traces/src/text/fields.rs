@@ -20,6 +20,12 @@ pub(super) fn read<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) 
         Meaning::WorkStart | Meaning::WorkEnd => work(rest, decoder),
         Meaning::NapiPoll => napi(rest),
         Meaning::IrqExit => Some(irq_exit(rest)),
+        Meaning::Print => {
+            let mut values = Values::default();
+            values.texts[0] = rest;
+            Some(values)
+        }
+        of_osnoise if of_osnoise.is_of_osnoise() => noise(of_osnoise, rest),
         _ => Some(by_keys(meaning, rest, decoder)),
     };
     special.unwrap_or_default()
@@ -339,11 +345,51 @@ pub(super) fn of_tracer(text: &[u8]) -> Option<(Meaning, Values<'_>)> {
         values.state = Some(task_state::of_text(&[state]));
         values.texts[4] = comm.trim_ascii();
     } else {
-        values.numbers[1..4].copy_from_slice(&[Some(next), Some(next_prio), Some(cpu)]);
+        // Behind what a wake-up needs: who ran.
+        values.numbers[1..6].copy_from_slice(&[
+            Some(next),
+            Some(next_prio),
+            Some(cpu),
+            Some(prev),
+            Some(prev_prio),
+        ]);
         values.texts[0] = comm.trim_ascii();
     }
     Some((meaning, values))
 }
+
+/// `dcvsh-irq-7:179 start 3937.898310871 duration 104 ns`, without a name of non-maskable
+/// interrupts and of whole samples.
+fn noise(meaning: Meaning, rest: &[u8]) -> Option<Values<'_>> {
+    let mut values = Values::default();
+    let begin = rest.windows(START.len()).rposition(|part| part == START);
+    let after = match begin {
+        Some(at) => {
+            let colon = rest[..at].iter().rposition(|byte| *byte == b':')?;
+            let (name, number) = (rest[..colon].trim_ascii(), unsigned(&rest[colon + 1..at]));
+            let (of_name, of_number) = match meaning {
+                Meaning::IrqNoise => (1, 0),
+                _ => (0, usize::from(meaning == Meaning::ThreadNoise)),
+            };
+            (values.texts[of_name], values.numbers[of_number]) = (name, number);
+            &rest[at + START.len()..]
+        }
+        None => rest.strip_prefix(&START[1..])?,
+    };
+    let (seconds, after) = number(after)?;
+    let (fraction, after) = number(after.strip_prefix(b".")?)?;
+    let start = seconds.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+    let duration = number(after.trim_ascii_start().strip_prefix(b"duration")?.trim_ascii_start())?;
+    let first = match meaning {
+        Meaning::IrqNoise | Meaning::ThreadNoise => 2,
+        Meaning::SoftirqNoise => 1,
+        _ => 0,
+    };
+    (values.numbers[first], values.numbers[first + 1]) = (Some(start), Some(duration.0));
+    Some(values)
+}
+
+const START: &[u8] = b" start ";
 
 /// ` 1234: 98:R`
 fn of_context(text: &[u8]) -> Option<(i64, i64, u8, &[u8])> {

@@ -29,14 +29,20 @@ pub(super) enum Parsed<'a> {
     Comment(&'a [u8]),
     /// Another line that may have a meaning.
     Other(&'a [u8]),
-    /// An empty line, or one of a stack.
+    /// A function of a stack of the event before, with its offset.
+    Frame(&'a [u8]),
+    /// Empty, or a line of a stack of another kind.
     Nothing,
 }
 
 pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
+    let line = without_stamp_of_dmesg(line);
     let trimmed = line.trim_ascii();
     let of_stack = [&b"<stack trace>"[..], b"<user stack trace>"].contains(&trimmed);
-    if trimmed.is_empty() || trimmed.starts_with(b"=> ") || of_stack || is_of_callchain(line) {
+    if let Some(function) = trimmed.strip_prefix(b"=> ") {
+        return Parsed::Frame(function.trim_ascii());
+    }
+    if trimmed.is_empty() || of_stack || is_of_callchain(line) {
         return Parsed::Nothing;
     }
     if let Some(comment) = trimmed.strip_prefix(b"#") {
@@ -53,6 +59,19 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
         Some(event) => Parsed::Event(event),
         None => Parsed::Other(trimmed),
     }
+}
+
+/// A line of the kernel's log, where a dump of ftrace's buffers may be: `[   34.567890] …`, behind
+/// `<6>` of its level.
+fn without_stamp_of_dmesg(line: &[u8]) -> &[u8] {
+    let level = line.strip_prefix(b"<").and_then(number).and_then(|of| of.1.strip_prefix(b">"));
+    let stamp = || {
+        let inner = level.unwrap_or(line).strip_prefix(b"[")?.trim_ascii_start();
+        let (_, after) = number(number(inner)?.1.strip_prefix(b".")?)?;
+        let after = after.strip_prefix(b"]")?;
+        Some(after.strip_prefix(b" ").unwrap_or(after))
+    };
+    stamp().unwrap_or(line)
 }
 
 /// A function of `perf script -g`: `\tffffffff81a0c5d3 schedule+0x2f8 ([kernel.kallsyms])`.
@@ -255,6 +274,16 @@ pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((number, &text[digits..]))
 }
 
+/// A function without its offset and size: `shrink_inactive_list+0xee/0x3e0 [module]`.
+pub(super) fn function(text: &[u8]) -> &[u8] {
+    let text = &text[..text.len().min(LONGEST_FUNCTION)];
+    let end = text.iter().position(|byte| *byte == b'+' || byte.is_ascii_whitespace());
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The kernel's names have 511 bytes at most (KSYM_NAME_LEN); nearly all are far shorter.
+const LONGEST_FUNCTION: usize = 128;
+
 fn whole_number(text: &[u8]) -> Option<u32> {
     number(text).filter(|(_, rest)| rest.is_empty()).and_then(|(number, _)| number.try_into().ok())
 }
@@ -302,6 +331,11 @@ mod tests {
         assert_eq!(event(forms[5]).process, Some(0));
         assert_eq!(event(forms[4]).process, None);
         assert_eq!(event("a-1 [000] 1.123456789: b: c").step, 1);
+        // The kernel's log.
+        for stamp in ["[   34.567890] ", "<4>[   34.567890] ", "[34.567890]"] {
+            let of_log = format!("{stamp}{}", forms[1]);
+            assert_eq!(event(&of_log), event(forms[1]), "{stamp}");
+        }
     }
 
     #[test]

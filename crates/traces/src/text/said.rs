@@ -2,6 +2,7 @@
 
 use super::line::{Line, number};
 use crate::decoder::Decoder;
+use crate::marks::LatencyHead;
 use punctual_core::event::Event;
 use std::collections::VecDeque;
 
@@ -18,6 +19,8 @@ pub(super) struct Said {
     stated: u64,
     /// The number of lines that are entries, of any meaning.
     found: u64,
+    /// What the head of a latency tracer states.
+    pub(super) head: LatencyHead,
 }
 
 /// The maximum number of CPUs with pending losses.
@@ -28,11 +31,14 @@ impl Said {
     pub(super) fn comment(&mut self, text: &[u8], decoder: &mut Decoder) {
         if let Some(tracer) = text.strip_prefix(b"tracer:") {
             let tracer = String::from_utf8_lossy(tracer.trim_ascii()).into_owned();
+            self.end_of_head(decoder);
+            self.head = LatencyHead::of(&tracer);
             self.producer = Some(match tracer.as_str() {
                 "nop" => "tracefs".to_owned(),
                 _ => format!("tracefs, tracer {}", tracer.escape_debug()),
             });
         }
+        self.head.comment(&String::from_utf8_lossy(text));
         // No tracer prints it: the line of `punctual recipe tracefs` and `perf script --header` do.
         let machine = [&b"machine:"[..], b"arch :"].iter().find_map(|key| text.strip_prefix(*key));
         if let Some(machine) = machine {
@@ -49,6 +55,13 @@ impl Said {
             && let Some((cpus @ 1..=MOST_CPUS, _)) = number(&text[at + 3..])
         {
             decoder.has_cpu(cpus as u16 - 1);
+        }
+    }
+
+    /// A file holds the head of one tracer, or several files one after the other.
+    fn end_of_head(&mut self, decoder: &mut Decoder) {
+        if let Some(moment) = self.head.moment.take() {
+            decoder.marks.add(moment);
         }
     }
 
@@ -111,6 +124,7 @@ impl Said {
     }
 
     pub(super) fn end(&mut self, decoder: &mut Decoder) {
+        self.end_of_head(decoder);
         for (cpu, count) in self.lost.drain(..) {
             decoder.lost_outside(cpu, count);
         }

@@ -1,0 +1,290 @@
+//! Moments that a trace is about: its wake-ups, and what is known of moments that it points at
+//! where no switches show who ran.
+
+#[cfg(test)]
+mod tests;
+
+use crate::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, Part};
+use crate::threads::{Interrupt, may_be_in_switch};
+use punctual_core::event::{MomentSource, Noise, NoiseKind, TaskState, TraceMoment};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
+use std::collections::{BTreeMap, HashMap};
+
+/// Wake-ups that are kept: of real-time threads, and of others.
+const KEPT: usize = 64;
+/// Threads that are followed at once.
+const THREADS: usize = 1 << 16;
+/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+const NORMAL: i16 = 100;
+
+/// Selects moments of a trace.
+#[derive(Clone, Default, Debug)]
+pub struct MomentFilter {
+    /// Threads by their ids; `None`: all.
+    pub threads: Option<Vec<Tid>>,
+    /// Those that this interval touches.
+    pub within: Option<(MonotonicNs, MonotonicNs)>,
+    pub min_latency: Nanos,
+}
+
+impl MomentFilter {
+    /// Whether a moment is asked for.
+    pub fn wants(&self, moment: &TraceMoment) -> bool {
+        self.wants_thread(moment.tid)
+            && moment.span() >= self.min_latency
+            && self.within.is_none_or(|(from, to)| moment.from <= to && moment.to >= from)
+    }
+
+    fn wants_thread(&self, tid: Tid) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads.contains(&tid))
+    }
+}
+
+/// A wake-up under way: since when, for which CPU, and the priority of the thread.
+#[derive(Clone, Copy)]
+struct Woken {
+    at: MonotonicNs,
+    cpu: u16,
+    prio: i16,
+}
+
+/// The longest wake-ups of a trace, in one pass: from the decision to wake a thread to the switch
+/// to it.
+#[derive(Default)]
+pub struct WakeUps {
+    filter: MomentFilter,
+    woken: HashMap<Tid, Woken>,
+    running: BTreeMap<u16, Tid>,
+    /// The task that the last event of a CPU, a switch, left.
+    leaving: BTreeMap<u16, Tid>,
+    /// Of real-time threads, and of others.
+    worst: [Vec<TraceMoment>; 2],
+    /// All that were seen, of those that are wanted.
+    pub count: u64,
+    now: Option<MonotonicNs>,
+}
+
+impl WakeUps {
+    pub fn new(filter: MomentFilter) -> WakeUps {
+        WakeUps { filter, ..WakeUps::default() }
+    }
+
+    /// Takes the next event in the order of time.
+    pub fn push(&mut self, event: &Event) {
+        self.now = Some(self.now.map_or(event.at, |now| now.max(event.at)));
+        match event.what {
+            EventKind::Lost { .. } => {
+                self.woken.clear();
+                self.running.clear();
+            }
+            EventKind::Waking { task, prio, target }
+            | EventKind::Wakeup { task, prio, target, new: false } => {
+                self.is_seen(event);
+                self.wakes(event.at, task, prio, target);
+            }
+            EventKind::Switch { prev_state, next, next_prio, .. } => {
+                self.is_seen(event);
+                self.running.insert(event.cpu, next);
+                self.leaving.insert(event.cpu, event.tid);
+                self.ends(next, event, Some(next_prio));
+                if prev_state == TaskState::Dead {
+                    self.woken.remove(&event.tid);
+                }
+            }
+            _ if event.what.group().is_some() => self.is_seen(event),
+            _ => {}
+        }
+    }
+
+    /// An event of a thread shows that it has a CPU, where the kernel hides the switch to it.
+    fn is_seen(&mut self, event: &Event) {
+        let leaves = self.leaving.remove(&event.cpu) == Some(event.tid);
+        if leaves && may_be_in_switch(&event.what) {
+            self.leaving.insert(event.cpu, event.tid);
+            return;
+        }
+        if event.cpu != Event::NO_CPU && self.running.get(&event.cpu) != Some(&event.tid) {
+            self.running.insert(event.cpu, event.tid);
+            self.ends(event.tid, event, None);
+        }
+    }
+
+    fn wakes(&mut self, at: MonotonicNs, task: Tid, prio: i16, cpu: u16) {
+        // One that runs goes on without a switch.
+        let runs = self.running.values().any(|running| *running == task);
+        if task == Tid::IDLE || runs || !self.filter.wants_thread(task) {
+            return;
+        }
+        if let Some(woken) = self.woken.get_mut(&task) {
+            woken.cpu = cpu;
+        } else if self.woken.len() < THREADS {
+            self.woken.insert(task, Woken { at, cpu, prio });
+        }
+    }
+
+    fn ends(&mut self, tid: Tid, event: &Event, prio: Option<i16>) {
+        let Some(woken) = self.woken.remove(&tid) else { return };
+        self.add(
+            tid,
+            Woken { prio: prio.unwrap_or(woken.prio), cpu: event.cpu, ..woken },
+            event.at,
+            false,
+        );
+    }
+
+    fn add(&mut self, tid: Tid, woken: Woken, to: MonotonicNs, at_least: bool) {
+        let took = to - woken.at;
+        let moment = TraceMoment::until(MomentSource::WakeUp, to, took, tid);
+        let moment = TraceMoment { cpu: Some(woken.cpu), at_least, ..moment };
+        if !self.filter.wants(&moment) {
+            return;
+        }
+        self.count += 1;
+        let worst = &mut self.worst[usize::from(woken.prio >= NORMAL)];
+        let place = worst.partition_point(|other| other.span() >= took);
+        if place < KEPT {
+            worst.insert(place, moment);
+            worst.truncate(KEPT);
+        }
+    }
+
+    /// The longest ones, those of real-time threads first. The file ends where some had not ended:
+    /// these are lower bounds.
+    pub fn finish(mut self) -> (Vec<TraceMoment>, u64) {
+        let mut open: Vec<(Tid, Woken)> = self.woken.drain().collect();
+        open.sort_by_key(|(tid, _)| *tid);
+        if let Some(now) = self.now {
+            open.into_iter().for_each(|(tid, woken)| self.add(tid, woken, now, true));
+        }
+        let [real_time, others] = self.worst;
+        (real_time.into_iter().chain(others).collect(), self.count)
+    }
+}
+
+/// When a thread was due whose sample of this length ended before `moment.to`: its own timer shows
+/// it, which the sample was measured from. `events` are those of the thread before.
+pub fn anchored(moment: &TraceMoment, events: &[Event]) -> TraceMoment {
+    let took = moment.span();
+    let of_thread = || events.iter().rev().filter(|of| of.tid == moment.tid && of.at <= moment.to);
+    let expiry = of_thread().find_map(|event| match event.what {
+        EventKind::HrtimerStart { expires, .. } if expires + took <= moment.to => Some(expires),
+        _ => None,
+    });
+    // Without its timers: its wait ended when it got the CPU.
+    let got = || {
+        events.iter().rev().filter(|event| event.at <= moment.to).find_map(|event| {
+            let arrives =
+                matches!(event.what, EventKind::Switch { next, .. } if next == moment.tid);
+            arrives.then_some(MonotonicNs(event.at.0.saturating_sub(took.ns())))
+        })
+    };
+    let Some(from) = expiry.or_else(got) else { return moment.clone() };
+    TraceMoment { from, to: from + took, ..moment.clone() }
+}
+
+/// Explains a moment by what its source states of it, where no switches are recorded.
+pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
+    let (from, to) = (moment.from, moment.to.max(moment.from));
+    let cpu = moment.cpu.unwrap_or(Event::NO_CPU);
+    let here: Vec<usize> = (0..events.len())
+        .filter(|place| {
+            let event = &events[*place];
+            event.cpu == cpu && event.at >= from && event.at <= to
+        })
+        .collect();
+    let running = moment.tid;
+    let whole = match moment.source {
+        MomentSource::IrqsoffTracer => Cause::TimerIrqDelay { running, mode: Mode::Unknown },
+        MomentSource::PreemptoffTracer => Cause::NonPreemptible { running, mode: Mode::Unknown },
+        MomentSource::Hwlat => Cause::Steal,
+        _ => Cause::Unknown,
+    };
+    let part = |cause: Cause, from, to| Part {
+        cause,
+        from,
+        to,
+        cpu: moment.cpu,
+        prio: None,
+        stack: None,
+        evidence: if cause == Cause::Unknown { Vec::new() } else { here.clone() },
+        meanwhile: Vec::new(),
+    };
+    let mut parts: Vec<Part> = Vec::new();
+    for (cause, from, to) in divided(&moment.noises, whole, from, to) {
+        match parts.last_mut().filter(|last| last.cause == cause) {
+            Some(last) => last.to = to,
+            None => parts.push(part(cause, from, to)),
+        }
+    }
+    let kind = Kind::Interval;
+    Explanation {
+        interval: LatencyInterval { tid: moment.tid, cpu, due: from, woke: to, kind },
+        parts,
+        chain: Vec::new(),
+        wakeups: Vec::new(),
+        lost: 0,
+        warnings: Vec::new(),
+        not_recorded: Vec::new(),
+        moment: Some(moment.clone()),
+    }
+}
+
+/// A noise with its end: its own time, and that of what interrupted it.
+struct Span {
+    cause: Cause,
+    from: MonotonicNs,
+    to: MonotonicNs,
+}
+
+/// Nested noises in the order of time: one ends after its own time and that of those within it.
+fn spans(noises: &[Noise]) -> Vec<Span> {
+    let mut sorted: Vec<&Noise> = noises.iter().collect();
+    sorted.sort_by_key(|noise| (noise.from, std::cmp::Reverse(noise.own)));
+    let mut spans: Vec<Span> = Vec::new();
+    // Inner ones begin later: from the last one back, the ends of those within are known.
+    for noise in sorted.iter().rev() {
+        let mut to = noise.from + noise.own;
+        for inner in spans.iter().rev().filter(|inner| inner.from >= noise.from) {
+            if inner.from < to {
+                to = to + (inner.to - inner.from.max(noise.from));
+            }
+        }
+        spans.push(Span { cause: cause(noise.what), from: noise.from, to });
+    }
+    spans.reverse();
+    spans
+}
+
+fn cause(what: NoiseKind) -> Cause {
+    match what {
+        NoiseKind::Nmi => Cause::Interrupt(Interrupt::Vector(NMI)),
+        NoiseKind::Irq(irq) => Cause::Interrupt(Interrupt::Hard(irq)),
+        NoiseKind::Softirq(vector) => Cause::Interrupt(Interrupt::Soft(vector)),
+        // Its rank is not known.
+        NoiseKind::Thread(behind) => Cause::Runqueue { behind },
+    }
+}
+
+/// The vector of the non-maskable interrupt (arch/x86/include/asm/trapnr.h).
+const NMI: u8 = 2;
+
+/// An interval, divided among noises: the one that began last has the time, and without one the
+/// whole cause.
+fn divided(
+    noises: &[Noise],
+    whole: Cause,
+    from: MonotonicNs,
+    to: MonotonicNs,
+) -> Vec<(Cause, MonotonicNs, MonotonicNs)> {
+    let spans = spans(noises);
+    let mut cuts: Vec<MonotonicNs> = spans.iter().flat_map(|span| [span.from, span.to]).collect();
+    cuts.extend([from, to]);
+    cuts.retain(|cut| *cut >= from && *cut <= to);
+    cuts.sort_unstable();
+    cuts.dedup();
+    let of = |at: MonotonicNs| {
+        let inner = spans.iter().rev().find(|span| span.from <= at && at < span.to);
+        inner.map_or(whole, |span| span.cause)
+    };
+    cuts.windows(2).map(|pair| (of(pair[0]), pair[0], pair[1])).collect()
+}

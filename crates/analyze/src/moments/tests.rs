@@ -1,0 +1,181 @@
+use super::*;
+use proptest::prelude::*;
+
+const IDLE: (u32, i16) = (0, 120);
+const SERVO: (u32, i16) = (7, 19);
+const TASK: (u32, i16) = (8, 120);
+
+fn event(us: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
+    Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what }
+}
+
+fn waking(us: i64, cpu: u16, by: u32, (task, prio): (u32, i16)) -> Event {
+    event(us, cpu, by, EventKind::Waking { task: Tid(task), prio, target: cpu })
+}
+
+fn switch(us: i64, cpu: u16, prev: (u32, i16), next: (u32, i16), prev_state: TaskState) -> Event {
+    let (next, next_prio) = (Tid(next.0), next.1);
+    event(us, cpu, prev.0, EventKind::Switch { prev_prio: prev.1, prev_state, next, next_prio })
+}
+
+fn found(events: &[Event]) -> Vec<(u32, i64, bool)> {
+    let mut wakeups = WakeUps::default();
+    events.iter().for_each(|event| wakeups.push(event));
+    let of = |of: &TraceMoment| (of.tid.0, of.span().ns() / 1_000, of.at_least);
+    wakeups.finish().0.iter().map(of).collect()
+}
+
+#[test]
+fn wake_ups_reach_to_the_switch_and_those_of_real_time_threads_come_first() {
+    let sleeps = TaskState::Sleeping;
+    let events = [
+        waking(10, 0, 0, TASK),
+        switch(100, 0, IDLE, TASK, sleeps),
+        waking(200, 0, TASK.0, SERVO),
+        // A second decision changes nothing, nor does a wake-up of what runs.
+        waking(210, 0, TASK.0, SERVO),
+        waking(220, 0, TASK.0, TASK),
+        switch(230, 0, TASK, SERVO, TaskState::Preempted),
+        switch(300, 0, SERVO, IDLE, sleeps),
+        // The switch from the idle task is hidden: the next event of the thread stands for it.
+        waking(400, 0, 0, SERVO),
+        event(450, 0, SERVO.0, EventKind::HrtimerCancel { timer: 1 }),
+        switch(460, 0, SERVO, IDLE, sleeps),
+        // Not ended.
+        waking(500, 1, 0, TASK),
+        event(520, 0, 0, EventKind::IdleExit),
+    ];
+    let expected = [(7, 50, false), (7, 30, false), (8, 90, false), (8, 20, true)];
+    assert_eq!(found(&events), expected);
+    // What is lost between is no wake-up.
+    let lost = EventKind::Lost { count: 1, since: MonotonicNs(0) };
+    let mut events = events.to_vec();
+    events.insert(3, event(205, 0, 0, lost));
+    assert_eq!(found(&events), [(7, 50, false), (7, 20, false), (8, 90, false), (8, 20, true)]);
+    let filter = MomentFilter { threads: Some(vec![Tid(8)]), ..MomentFilter::default() };
+    let mut wakeups = WakeUps::new(filter);
+    events.iter().for_each(|event| wakeups.push(event));
+    assert_eq!(wakeups.finish().1, 2);
+}
+
+fn noise(what: NoiseKind, from: i64, own: i64) -> Noise {
+    Noise { what, from: MonotonicNs(from), own: Nanos(own) }
+}
+
+#[test]
+fn nested_noises_divide_a_sample_and_what_is_not_named_is_unknown() {
+    let irq = |irq, from| noise(NoiseKind::Irq(irq), from, 104);
+    let thread = |tid, from, own| noise(NoiseKind::Thread(Tid(tid)), from, own);
+    let noises = vec![
+        irq(179, 2_396),
+        irq(6, 9_062),
+        thread(343, 7_812, 4_740),
+        irq(6, 13_907),
+        thread(85, 12_864, 20_990),
+    ];
+    let to = MonotonicNs(34_531);
+    let moment = TraceMoment {
+        cpu: Some(7),
+        noises,
+        ..TraceMoment::until(MomentSource::Osnoise, to, Nanos(34_531), Tid(2_967))
+    };
+    let explanation = explain_stated(&moment, &[]);
+    assert!(explanation.adds_up());
+    let of = |wanted: Cause| {
+        let totals = explanation.totals();
+        totals.iter().find(|(cause, _)| *cause == wanted).map_or(0, |(_, time)| time.ns())
+    };
+    assert_eq!(of(Cause::Runqueue { behind: Tid(343) }), 4_740);
+    assert_eq!(of(Cause::Runqueue { behind: Tid(85) }), 20_990);
+    assert_eq!(of(Cause::Interrupt(Interrupt::Hard(6))), 208);
+    assert_eq!(of(Cause::Unknown), 34_531 - 4_740 - 20_990 - 312);
+    assert_eq!(of(Cause::Steal), 0);
+}
+
+#[test]
+fn a_marked_sample_is_counted_from_its_own_timer() {
+    let start = |us: i64, expires: i64| {
+        let expires = MonotonicNs(expires * 1_000);
+        event(us, 0, SERVO.0, EventKind::HrtimerStart { timer: 1, expires, slack: None })
+    };
+    let moment = |took: i64| {
+        TraceMoment::until(
+            MomentSource::Marker,
+            MonotonicNs(2_110_000),
+            Nanos(took * 1_000),
+            Tid(7),
+        )
+    };
+    let back = switch(2_068, 0, IDLE, SERVO, TaskState::Preempted);
+    let events = [start(1_020, 2_000), back, start(2_100, 3_000)];
+    let anchored = |events: &[Event]| {
+        let found = anchored(&moment(72), events);
+        (found.from.0 / 1_000, found.to.0 / 1_000)
+    };
+    assert_eq!(anchored(&events), (2_000, 2_072));
+    assert_eq!(anchored(&events[1..]), (1_996, 2_068));
+    assert_eq!(anchored(&[]), (2_038, 2_110));
+}
+
+fn any_event() -> impl Strategy<Value = (u16, u32, u8, u32)> {
+    (0u16..2, 0u32..4, 0u8..5, 0u32..4)
+}
+
+proptest! {
+    /// A lower bound, stated where a trace ends, is at most the figure that the rest of it shows.
+    #[test]
+    fn a_lower_bound_of_a_prefix_is_at_most_the_figure_of_the_whole(
+        kinds in proptest::collection::vec(any_event(), 1..60),
+        cut in 0usize..60,
+    ) {
+        let prio = |tid: u32| if tid == 1 { 19 } else { 120 };
+        let events: Vec<Event> = kinds.iter().enumerate().map(|(place, (cpu, tid, kind, other))| {
+            let (next, next_prio) = (Tid(*other), prio(*other));
+            let what = match kind {
+                0 | 1 => EventKind::Waking { task: next, prio: next_prio, target: *cpu },
+                2 => EventKind::Switch {
+                    prev_prio: prio(*tid),
+                    prev_state: TaskState::Sleeping,
+                    next,
+                    next_prio,
+                },
+                3 => EventKind::IrqEntry { irq: 1 },
+                _ => EventKind::IdleExit,
+            };
+            event(place as i64, *cpu, *tid, what)
+        }).collect();
+        let all = |events: &[Event]| {
+            let mut wakeups = WakeUps::default();
+            events.iter().for_each(|event| wakeups.push(event));
+            wakeups.finish().0
+        };
+        let (prefix, whole) = (all(&events[..cut.min(events.len())]), all(&events));
+        for bound in prefix.iter().filter(|moment| moment.at_least) {
+            let same = whole.iter().find(|of| (of.tid, of.from) == (bound.tid, bound.from));
+            prop_assert!(same.is_some_and(|same| same.span() >= bound.span()), "{bound:?}");
+        }
+        for moment in &whole {
+            let stated = explain_stated(moment, &events);
+            prop_assert!(stated.adds_up());
+        }
+    }
+
+    /// Hostile noises: any that a file states.
+    #[test]
+    fn any_noises_divide_a_sample(
+        noises in proptest::collection::vec((0i64..200, 0i64..200, 0u32..3), 0..20),
+        took in 0i64..150,
+    ) {
+        let noises = noises.iter().map(|(from, own, of)| {
+            let what = if *of == 0 { NoiseKind::Nmi } else { NoiseKind::Thread(Tid(*of)) };
+            noise(what, *from, *own)
+        });
+        let (source, to) = (MomentSource::Osnoise, MonotonicNs(100));
+        let until = TraceMoment::until(source, to, Nanos(took), Tid(9));
+        let moment = TraceMoment { noises: noises.collect(), ..until };
+        let explanation = explain_stated(&moment, &[]);
+        prop_assert!(explanation.adds_up());
+        let ends = |pair: &[Part]| pair[0].to == pair[1].from;
+        prop_assert!(explanation.parts.windows(2).all(ends));
+    }
+}

@@ -1,0 +1,196 @@
+//! The moments that a trace is about, where nothing is measured in it: named by the user, marked by
+//! the trace itself, or its longest wake-ups.
+
+use super::recording::Around;
+use super::wanted::Wanted;
+use crate::exit::Failure;
+use crate::recorded::{self, Opened};
+use punctual_analyze::explain::{Kind, LatencyInterval};
+use punctual_analyze::moments::{MomentFilter, WakeUps, anchored, explain_stated};
+use punctual_analyze::{Explained, Explanations};
+use punctual_bundle::Bundle;
+use punctual_core::event::{Group, MomentSource, TraceMoment};
+use punctual_core::{CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Severity, Tid};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The phase of a bundle that a trace was made into.
+pub const TRACE_PHASE: &str = "trace";
+/// Moments that are explained unless a number is asked for.
+const USUAL: usize = 20;
+/// Threads that are listed where none has the name that is asked for.
+const LISTED: usize = 20;
+/// Threads that are counted for that.
+const THREADS: usize = 1 << 16;
+/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
+const REAL_TIME: i16 = 100;
+/// This long before the end of a marked sample the start of its timer is looked for.
+const TIMER_BEFORE: Nanos = Nanos::from_secs(2);
+/// The events around a moment that reach this far beyond it are shown.
+const BEFORE: Nanos = Nanos::from_millis(2);
+
+/// Explains the moments of a trace that come before its cycles, or instead of them;
+/// `has_samples`: cycles were found. `None` where these, or intervals, are to be explained.
+pub fn explain(
+    bundle: &Bundle,
+    wanted: &Wanted,
+    has_samples: bool,
+) -> Result<Option<Explanations>, Failure> {
+    let Some(opened) = recorded::open(bundle) else { return Ok(None) };
+    let threads = threads(bundle, wanted)?;
+    let names = opened.names();
+    let marked = &opened.recorded.moments;
+    let has_intervals = !names.points.is_empty() || !names.functions.is_empty();
+    let is_named = wanted.at.is_some();
+    if !is_named && marked.is_empty() && (has_samples || has_intervals) {
+        return Ok(None);
+    }
+    let within = wanted.at.map(|at| (at.from, at.to));
+    let filter = MomentFilter { threads, within, min_latency: wanted.min_latency };
+    let mut wakeups = WakeUps::new(filter.clone());
+    if opened.recorded.covers(Group::Sched) {
+        opened.events().for_each(|event| wakeups.push(&event));
+    }
+    let (wakeups, count) = wakeups.finish();
+    let mut chosen: Vec<TraceMoment> =
+        marked.iter().filter(|one| filter.wants(one)).cloned().collect();
+    chosen.sort_by_key(|moment| (moment.source, Reverse(moment.span())));
+    if let Some((at, thread)) = wanted.at.filter(|at| at.is_range).zip(one(&filter)) {
+        let named = TraceMoment::until(MomentSource::Named, at.to, at.to - at.from, thread);
+        chosen.insert(0, named);
+    }
+    let mut others = Vec::new();
+    if chosen.is_empty() {
+        if has_samples && !is_named {
+            return Ok(None);
+        }
+        chosen = wakeups;
+    } else if let Some(longest) = wakeups.iter().map(TraceMoment::span).max() {
+        others.push(format!("{count} wake-ups (the longest {})", longest.readable()));
+    }
+    if has_samples {
+        let series = bundle.series().map(|(_, series)| series.meta.name.as_str());
+        others.push(format!("the series {}", series.collect::<Vec<_>>().join(", ")));
+    }
+    let Some(first) = chosen.first() else { return nothing(wanted) };
+    let (source, all) = (first.source, chosen.len());
+    chosen.truncate(wanted.worst.unwrap_or(USUAL));
+    let mut message =
+        format!("explained: {} of {all} moments, {}", chosen.len(), source.found_by());
+    if source == MomentSource::WakeUp {
+        message = format!("{message}: the longest of {count}, of real-time threads first");
+    }
+    if !others.is_empty() {
+        message = format!("{message}; also in it: {}", others.join(", "));
+    }
+    let note = Finding::new("moments", Severity::Note, TRACE_PHASE, message);
+    let mut around = Around::of(&opened);
+    around.looks_back = source == MomentSource::WakeUp;
+    let mut samples: Vec<Explained> =
+        chosen.iter().map(|moment| explained(moment, &opened, &around)).collect();
+    let order: Vec<String> = samples.iter().map(|sample| sample.series.clone()).collect();
+    samples.sort_by_key(|sample| order.iter().position(|series| *series == sample.series));
+    let findings = [note].into_iter().chain(opened.recorded.findings.iter().cloned()).collect();
+    Ok(Some(around.of_samples(samples, findings)))
+}
+
+/// The only thread that is asked for.
+fn one(filter: &MomentFilter) -> Option<Tid> {
+    filter.threads.as_ref()?.first().copied()
+}
+
+fn nothing(wanted: &Wanted) -> Result<Option<Explanations>, Failure> {
+    match wanted.at {
+        Some(_) => Err(Failure::refused(
+            "no mark and no wake-up is at that instant; name a thread with --thread and an \
+             interval with --at FROM..TO",
+        )),
+        None => Ok(None),
+    }
+}
+
+/// The threads that are asked for by name or id. That there is none lists those that there are.
+pub fn threads(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Vec<Tid>>, Failure> {
+    let (Some(name), Some(opened)) = (&wanted.thread, recorded::open(bundle)) else {
+        return Ok(None);
+    };
+    let names = opened.names();
+    let id = name.parse().ok().map(Tid);
+    // A name has 15 bytes in the kernel.
+    let kept = name.get(..15).unwrap_or(name);
+    let is_it = |tid: &Tid, comm: &str| comm == kept || comm == name || Some(*tid) == id;
+    let mut found: Vec<Tid> =
+        names.tasks.iter().filter(|(tid, of)| is_it(tid, &of.comm)).map(|(tid, _)| *tid).collect();
+    let of_moments = opened.recorded.moments.iter().map(|moment| moment.tid);
+    found.extend(of_moments.filter(|tid| Some(*tid) == id));
+    if found.is_empty() {
+        return Err(Failure::refused(no_thread(name, &opened)));
+    }
+    Ok(Some(found))
+}
+
+/// Those that got a CPU, of a real-time priority first, and the most often.
+fn no_thread(name: &str, opened: &Opened<'_>) -> String {
+    let (names, mut seen) = (opened.names(), BTreeMap::<Tid, (bool, u64)>::new());
+    for event in opened.events() {
+        let (tid, is_real_time) = match event.what {
+            EventKind::Switch { next, next_prio, .. } => (next, next_prio < REAL_TIME),
+            _ => (event.tid, false),
+        };
+        if tid != Tid::IDLE && (seen.len() < THREADS || seen.contains_key(&tid)) {
+            let (real_time, count) = seen.entry(tid).or_default();
+            *real_time |= is_real_time;
+            *count += 1;
+        }
+    }
+    let mut seen: Vec<_> = seen.into_iter().collect();
+    seen.sort_by_key(|(tid, (real_time, count))| (!real_time, Reverse(*count), *tid));
+    let all = seen.iter().map(|(tid, _)| format!("{} ({})", names.task(*tid), tid.0));
+    let shown: Vec<String> = all.take(LISTED).collect();
+    let more = seen.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
+    format!("there is no thread `{name}` in it; there are {shown}{more}")
+}
+
+fn explained(moment: &TraceMoment, opened: &Opened<'_>, around: &Around<'_, '_>) -> Explained {
+    let moment = &match moment.source {
+        MomentSource::Marker => anchored(moment, &of_thread(moment, opened)),
+        _ => moment.clone(),
+    };
+    let series = format!("{}/{}", opened.names().task(moment.tid), moment.source.word());
+    let by_events = match moment.source {
+        MomentSource::IrqsoffTracer | MomentSource::PreemptoffTracer | MomentSource::Hwlat => false,
+        MomentSource::Osnoise | MomentSource::Timerlat if !moment.noises.is_empty() => false,
+        _ => opened.recorded.covers(Group::Sched),
+    };
+    if !by_events {
+        let (from, to) = (moment.from + Nanos(-BEFORE.ns()), moment.to);
+        let events: Vec<Event> = opened.window(from, to).collect();
+        let explanation = explain_stated(moment, &events);
+        let (phase, left_out) = (TRACE_PHASE.to_owned(), CpuSet::new());
+        return Explained { phase, series, explanation, events, left_out };
+    }
+    let kind = match moment.source {
+        MomentSource::Marker | MomentSource::Timerlat => Kind::Timer,
+        _ => Kind::Interval,
+    };
+    let (due, woke) = (moment.from, moment.to);
+    let last = || opened.window(due, woke).filter(|event| event.tid == moment.tid).last();
+    let cpu = moment.cpu.or_else(|| last().map(|event| event.cpu)).unwrap_or(Event::NO_CPU);
+    let late = LatencyInterval { tid: moment.tid, cpu, due, woke, kind };
+    let mut explained = around.explain(TRACE_PHASE, &series, late);
+    explained.explanation.moment = Some(moment.clone());
+    explained
+}
+
+/// The events that show when a thread was due or got a CPU.
+fn of_thread(moment: &TraceMoment, opened: &Opened<'_>) -> Vec<Event> {
+    let from = MonotonicNs(moment.from.0.saturating_sub(TIMER_BEFORE.ns()));
+    let is_of_it = |event: &Event| match event.what {
+        EventKind::HrtimerStart { .. } => event.tid == moment.tid,
+        EventKind::Switch { next, .. } => next == moment.tid,
+        _ => false,
+    };
+    opened.window(from, moment.to).filter(is_of_it).collect()
+}

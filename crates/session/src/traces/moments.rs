@@ -1,0 +1,297 @@
+//! The moments of traces that others recorded, as `explain` finds them, with what their reports
+//! came to. Some of the recordings are of others, who published them.
+
+use super::{Converted, import};
+use crate::cycles::CycleOptions;
+use crate::explained::{self, Wanted};
+use punctual_analyze::{Explained, Explanations};
+use punctual_bundle::Bundle;
+use punctual_report::sentence::explain::paragraph;
+use std::path::{Path, PathBuf};
+
+const CYCLICTEST: &[u8] =
+    include_bytes!("../../../traces/tests/data/cyclictest-without-system-calls.perf.data.gz");
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/tests/data").join(name)
+}
+
+/// A trace that was made into a bundle, and what is asked of it.
+struct Made {
+    _room: tempfile::TempDir,
+    bundle: Bundle,
+    converted: Converted,
+}
+
+fn made(trace: &Path) -> Made {
+    let room = tempfile::tempdir().expect("a directory");
+    let directory = room.path().join("bundle");
+    let converted = import(trace, &directory, None, CycleOptions::default()).expect("converted");
+    let bundle = Bundle::open(&directory).expect("a bundle");
+    Made { _room: room, bundle, converted }
+}
+
+fn of_text(text: &str) -> Made {
+    let room = tempfile::tempdir().expect("a directory");
+    let path = room.path().join("trace.txt");
+    std::fs::write(&path, text).expect("written");
+    made(&path)
+}
+
+impl Made {
+    fn explained(&self, wanted: &Wanted) -> Explanations {
+        let found = explained::open(&self.bundle, wanted).expect("explained");
+        assert!(found.samples.iter().all(Explained::adds_up));
+        found
+    }
+}
+
+fn us(sample: &Explained) -> i64 {
+    sample.explanation.latency().ns() / 1_000
+}
+
+/// The time of a cause in a sample, in ns.
+fn of(sample: &Explained, cause: &str) -> i64 {
+    let parts = sample.explanation.parts.iter().filter(|part| part.cause.id() == cause);
+    parts.map(|part| part.span().ns()).sum()
+}
+
+#[test]
+fn a_trace_is_explained_by_the_moment_that_it_points_at() {
+    // Of each: how many moments, the series and length in us of the first, and its sentences.
+    let cases: [(&str, usize, &str, i64, &[&str]); 3] = [
+        (
+            "ends-at-the-marker.txt",
+            1,
+            "cyclictest/marked",
+            72,
+            &[
+                "The trace says: hit latency threshold (72 > 30).",
+                "within the context switch to it",
+            ],
+        ),
+        (
+            "wakeup_rt-latency-format.txt",
+            1,
+            "cyclictest/wakeup-tracer",
+            55_060,
+            &[
+                "The trace says: wakeup_rt: 55060 us.",
+                "55,060 µs on CPU 4.",
+                "kswapd() (SCHED_OTHER) was not preempted",
+                "99.8 % of it (54,973 µs) were between two lines of CPU 4, from \
+             isolate_lru_folios ‹ shrink_inactive_list on, with interrupts disabled at both.",
+            ],
+        ),
+        (
+            "osnoise-events.txt",
+            1,
+            "osnoise/7/osnoise",
+            34,
+            &[
+                "kworker/7:0 ran on CPU 7",
+                "irq/179-dcvsh-i ran on CPU 7",
+                "8.49 µs no event proves a cause",
+            ],
+        ),
+    ];
+    for (file, count, series, length, says) in cases {
+        let found = made(&data(file)).explained(&Wanted::default());
+        let first = found.samples.first().expect(file);
+        let sentences = paragraph(&first.explanation, &found.names, &first.events);
+        assert_eq!((first.series.as_str(), us(first)), (series, length), "{file}: {sentences}");
+        assert_eq!(found.samples.len(), count, "{file}");
+        for part in says {
+            assert!(sentences.contains(part), "{file}: {sentences}");
+        }
+        let note = found.findings.iter().find(|finding| finding.id == "moments").expect(file);
+        assert!(!note.message.contains('\n'), "{}", note.message);
+    }
+}
+
+#[test]
+fn noises_are_the_originators_of_an_osnoise_sample_and_the_rest_is_not_named() {
+    let found = made(&data("osnoise-events.txt")).explained(&Wanted::default());
+    let sample = &found.samples[0];
+    assert_eq!(of(sample, "runqueue"), 4_740 + 20_990);
+    assert_eq!(of(sample, "irq"), 3 * 104);
+    assert_eq!(of(sample, "unknown"), 34_531 - 4_740 - 20_990 - 312);
+    let who = |place: usize| sample.explanation.parts[place].cause.who(&found.names);
+    assert_eq!(who(1).as_deref(), Some("irq 179 dcvsh-irq-7"));
+    assert_eq!(sample.explanation.moment.as_ref().map(|of| of.noises.len()), Some(5));
+}
+
+/// Without system calls, on a kernel that hides switches from the idle task.
+#[test]
+fn a_wake_up_and_the_cycles_of_a_thread_are_named() {
+    let room = tempfile::tempdir().expect("a directory");
+    let path = room.path().join("perf.data");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    std::io::copy(&mut flate2::read::GzDecoder::new(CYCLICTEST), &mut file).expect("unpacked");
+    let made = made(&path);
+    assert_eq!(made.converted.none, None);
+    let thread = |name: &str| Wanted { thread: Some(name.to_owned()), ..Wanted::default() };
+    let found = made.explained(&thread("31469"));
+    let worst = &found.samples[0];
+    assert!(worst.series.starts_with("cyclictest"), "{}", worst.series);
+    assert!((1_284..1_400).contains(&us(worst)), "{}", us(worst));
+    // An interval of a thread by its id.
+    let at = Some("4385.0..4385.1".parse().expect("an interval"));
+    let found = made.explained(&Wanted { at, ..thread("31469") });
+    assert_eq!(
+        (found.samples[0].series.as_str(), us(&found.samples[0])),
+        ("cyclictest/named", 100_000)
+    );
+    // No such thread: those that there are.
+    let refused = explained::open(&made.bundle, &thread("nosuch")).expect_err("refused");
+    let why = format!("{refused:?}");
+    assert!(why.contains("no thread `nosuch`") && why.contains("cyclictest (31469)"), "{why}");
+}
+
+/// Fewer than the ten cycles that are needed: the wake-ups are the moments. Where the trace ends
+/// before the thread runs, its latency is a lower bound.
+#[test]
+fn wake_ups_are_moments_and_one_that_has_not_ended_is_a_lower_bound() {
+    let whole = std::fs::read_to_string(data("not-throttled.txt")).expect("read");
+    let lines: Vec<&str> = whole.lines().collect();
+    let woken =
+        lines.iter().rposition(|line| line.contains("sched_waking: comm=schbench pid=28773"));
+    let woken = woken.expect("a wake-up");
+    let text = |to: usize| format!("{}\n", lines[woken - 8..to].join("\n"));
+    let first = |text: &str| {
+        let found = of_text(text).explained(&Wanted::default());
+        let longest = found.samples.iter().max_by_key(|sample| us(sample)).expect("a wake-up");
+        let sentences = paragraph(&longest.explanation, &found.names, &longest.events);
+        (longest.series.clone(), us(longest), sentences)
+    };
+    let (series, length, sentences) = first(&text(lines.len()));
+    assert_eq!((series.as_str(), length), ("schbench/wake-up", 60_237), "{sentences}");
+    assert!(sentences.contains("ran on CPU 4"), "{sentences}");
+    let (series, length, sentences) = first(&text(woken + 4));
+    assert!(series == "schbench/wake-up" && length <= 60_237, "{length}: {sentences}");
+    assert!(sentences.contains("its latency is a lower bound"), "{sentences}");
+}
+
+#[test]
+fn a_trace_without_moments_says_what_it_has_and_how_to_record_more() {
+    let made = of_text("# tracer: nop\n      servo-7  [000] .....  1.000001: myriad: value=5\n");
+    assert!(!made.converted.has_moments);
+    let why = made.converted.none.expect("why there is nothing");
+    for part in ["it has: 1 myriad", "no sched events", "recipe trace-cmd --for wakeup"] {
+        assert!(why.contains(part), "{why}");
+    }
+    let finding = made.bundle.findings.iter().find(|finding| finding.id == "no-cycles-found");
+    assert!(finding.is_some_and(|finding| !finding.message.contains('\n')));
+    let table = self::made(&data("osnoise-table.txt")).converted;
+    assert!(table.none.is_some_and(|why| why.contains("punctual import")) && !table.has_moments);
+}
+
+/// The examples of the kernel's documentation (Documentation/trace/ftrace.rst), shortened.
+#[test]
+fn every_latency_tracer_states_its_moment_in_its_head() {
+    let file = |tracer: &str, head: &str, lines: &str| {
+        let (latency, task) = head.split_once('|').expect("two parts");
+        of_text(&format!(
+            "# tracer: {tracer}\n#\n# {tracer} latency trace v1.1.5 on 3.8.0-test+\n# latency: \
+             {latency} | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:4)\n#    -----------------\n#    | \
+             task: {task} (uid:0 nice:0 policy:0 rt_prio:0)\n#    -----------------\n#  => \
+             started at: ata_scsi_queuecmd\n#  => ended at:   ata_scsi_queuecmd\n#\n{lines}"
+        ))
+    };
+    let irqsoff = "    bash-2042    3d...    0us+: _raw_spin_lock_irqsave <-ata_scsi_queuecmd\n    \
+                   bash-2042    3d..1   71us : _raw_spin_unlock_irqrestore <-ata_scsi_queuecmd\n    \
+                   bash-2042    3d..1  120us : <stack trace>\n => ata_scsi_queuecmd\n";
+    let preemptoff = "   sshd-1991    1d.h.    0us+: irq_enter <-do_IRQ\n   sshd-1991    1d..1   \
+                      46us : irq_exit <-do_IRQ\n   sshd-1991    1...1   47us+: x <-do_IRQ\n";
+    let wakeup = "  <idle>-0       3dNh7    0us :      0:120:R   + [003]  2312: 94:R sleep\n  \
+                  <idle>-0       3d..3   15us :      0:120:R ==> [003]  2312: 94:R sleep\n";
+    let cases = [
+        (
+            file("irqsoff", "71 us, #4/4, CPU#3|bash-2042", irqsoff),
+            "bash/irqsoff-tracer",
+            71,
+            "bash ran on CPU 3 with interrupts disabled",
+        ),
+        (
+            file("preemptirqsoff", "71 us, #4/4, CPU#3|bash-2042", irqsoff),
+            "bash/irqsoff-tracer",
+            71,
+            "with interrupts or preemption disabled",
+        ),
+        (
+            file("preemptoff", "46 us, #4/4, CPU#1|sshd-1991", preemptoff),
+            "sshd/preemptoff-tracer",
+            46,
+            "sshd ran on CPU 1 with preemption disabled",
+        ),
+        (
+            file("wakeup", "15 us, #2/2, CPU#3|sleep-2312", wakeup),
+            "sleep/wakeup-tracer",
+            15,
+            "15.0 µs on CPU 3.",
+        ),
+        (
+            file("wakeup_dl", "15 us, #2/2, CPU#3|sleep-2312", wakeup),
+            "sleep/wakeup-tracer",
+            15,
+            "CPU 3",
+        ),
+    ];
+    for (made, series, length, says) in cases {
+        let found = made.explained(&Wanted::default());
+        let first = &found.samples[0];
+        let sentences = paragraph(&first.explanation, &found.names, &first.events);
+        assert_eq!((first.series.as_str(), us(first)), (series, length), "{sentences}");
+        assert!(sentences.contains(says), "{sentences}");
+    }
+    // A tracer without latencies has no moment in such a head.
+    let nop = file("nop", "0 us, #4/4, CPU#3|-0", irqsoff);
+    assert!(!nop.converted.has_moments && nop.converted.none.is_some());
+}
+
+#[test]
+fn samples_of_tracers_are_moments() {
+    let cases = [
+        // hwlat and timerlat, as Documentation/trace/{hwlat_detector,timerlat-tracer}.rst has them.
+        (
+            "# tracer: hwlat\n           <...>-1729  [001] d...   678.473449: #1     \
+          inner/outer(us):   11/12    ts:1581527483.343962693 count:6\n",
+            "hwlat",
+            12,
+            "hwlat polled",
+        ),
+        (
+            "# tracer: timerlat\n          <idle>-0     [000] d.h1  54.029328: #1     context    irq \
+          timer_latency       932 ns\n           <...>-867  [000] ....  54.029339: #1     context \
+          thread timer_latency     11700 ns\n",
+            "timerlat",
+            11,
+            "no event proves a cause",
+        ),
+        (
+            "# tracer: function_graph\n 0)  cat-9   =>   dd-7\n 0)               |  shrink() {\n 0) ! \
+          900.0 us    |    scan();\n 0) ! 910.1 us    |  }\n",
+            "function",
+            900,
+            "scan ‹ shrink, 900000 ns of its own",
+        ),
+    ];
+    for (text, word, length, says) in cases {
+        let found = of_text(text).explained(&Wanted::default());
+        let first = &found.samples[0];
+        let sentences = paragraph(&first.explanation, &found.names, &first.events);
+        assert!(first.series.ends_with(&format!("/{word}")), "{}", first.series);
+        assert_eq!(us(first), length, "{sentences}");
+        assert!(sentences.contains(says), "{sentences}");
+    }
+}
+
+#[test]
+fn switch_records_alone_show_how_long_a_thread_was_off_the_cpu() {
+    let found = made(&data("switch-records-only.perf.data")).explained(&Wanted::default());
+    let first = &found.samples[0];
+    let sentences = paragraph(&first.explanation, &found.names, &first.events);
+    assert_eq!((first.series.as_str(), us(first)), ("sleep/off-cpu", 1_049), "{sentences}");
+    assert!(sentences.contains("whether it waited or was ready is not recorded"), "{sentences}");
+    assert_eq!(of(first, "unknown"), first.explanation.latency().ns());
+}

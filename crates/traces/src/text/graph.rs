@@ -1,0 +1,243 @@
+//! Lines of the function_graph tracer (kernel/trace/trace_functions_graph.c): the functions with
+//! the longest time of their own.
+
+use super::line::number;
+use crate::decoder::{Decoder, Head};
+use punctual_core::event::{MomentSource, Tid, TraceMoment};
+use punctual_core::{MonotonicNs, Nanos};
+use std::collections::HashMap;
+
+/// Functions that are kept, those with the longest own time.
+const KEPT: usize = 16;
+const CPUS: usize = 1 << 10;
+/// Calls inside one another: the kernel follows 50.
+const DEPTH: usize = 64;
+/// Bytes of a function's name.
+const NAME: usize = 128;
+
+/// ` 0)   1.382 us    |          __might_sleep();`
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct GraphLine<'a> {
+    at: Option<i64>,
+    cpu: u16,
+    task: Option<(&'a str, u32)>,
+    took: Option<i64>,
+    what: Call<'a>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Call<'a> {
+    Enter(&'a str),
+    Leaf(&'a str),
+    Leave,
+    /// Another task runs on the CPU: ` 0)  bash-123   =>   idle-0`.
+    Switch,
+    Other,
+}
+
+fn parse(text: &str) -> Option<GraphLine<'_>> {
+    let (mut at, mut cpu, mut task, mut took) = (None, None, None, None);
+    let mut columns: Vec<&str> = text.splitn(8, '|').collect();
+    if columns.len() == 1 {
+        let (cpu, rest) = cpu_of(text)?;
+        let (_, next) = rest.split_once("=>")?;
+        let task = task_of(next.trim())?;
+        return Some(GraphLine { at, cpu, task: Some(task), took, what: Call::Switch });
+    }
+    let function = columns.pop()?.trim();
+    for column in columns.into_iter().map(str::trim) {
+        let rest = match (cpu, cpu_of(column)) {
+            (None, Some((number, rest))) => {
+                cpu = Some(number);
+                rest
+            }
+            (None, None) => {
+                let relative = column.strip_suffix("us").map(|us| decimal(us.trim_end(), 1_000));
+                at = Some(relative.unwrap_or_else(|| decimal(column, 1_000_000_000))?);
+                continue;
+            }
+            _ => column,
+        };
+        let duration = rest.trim_start_matches(['+', '!', '#', '*', '@', '$', ' ']);
+        let duration = duration.strip_suffix("us").map(str::trim_end);
+        match duration.and_then(|us| decimal(us, 1_000)) {
+            Some(ns) => took = Some(ns),
+            None => task = task_of(rest).or(task),
+        }
+    }
+    let name = function.split('(').next().unwrap_or_default();
+    let is_name =
+        |name: &str| (1..=NAME).contains(&name.len()) && !name.contains(char::is_whitespace);
+    let what = match function {
+        _ if function.starts_with('}') => Call::Leave,
+        _ if function.ends_with('{') && is_name(name) => Call::Enter(name),
+        _ if function.ends_with(';') && is_name(name) => Call::Leaf(name),
+        _ => Call::Other,
+    };
+    Some(GraphLine { at, cpu: cpu?, task, took, what })
+}
+
+/// ` 3) rest`
+fn cpu_of(text: &str) -> Option<(u16, &str)> {
+    let (cpu, rest) = number(text.trim_start().as_bytes())?;
+    let rest = &text[text.len() - rest.len()..];
+    Some((u16::try_from(cpu).ok()?, rest.strip_prefix(')')?.trim()))
+}
+
+fn task_of(text: &str) -> Option<(&str, u32)> {
+    let (comm, tid) = text.rsplit_once('-')?;
+    Some((comm, tid.parse().ok()?))
+}
+
+/// A decimal number of units, in the smallest.
+fn decimal(text: &str, unit: i64) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let step = unit / 10i64.checked_pow(u32::try_from(fraction.len()).ok()?)?.max(1);
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if step == 0 || !are_digits(whole) || !are_digits(fraction) {
+        return None;
+    }
+    let fraction: i64 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    whole.parse::<i64>().ok()?.checked_mul(unit)?.checked_add(step * fraction)
+}
+
+/// A CPU: the task that was named last, and the functions that it is in, with the time of those
+/// that they called.
+#[derive(Default, Debug)]
+struct Cpu {
+    task: Option<u32>,
+    calls: Vec<(String, i64)>,
+}
+
+/// The calls of each CPU, and the longest ones so far.
+#[derive(Default, Debug)]
+pub(super) struct Graph {
+    cpus: HashMap<u16, Cpu>,
+    longest: Vec<TraceMoment>,
+}
+
+impl Graph {
+    /// Takes a line; false where it is none of this tracer.
+    pub(super) fn take(&mut self, text: &[u8], decoder: &mut Decoder) -> bool {
+        let Some(line) = std::str::from_utf8(text).ok().and_then(parse) else { return false };
+        let room = self.cpus.len() < CPUS || self.cpus.contains_key(&line.cpu);
+        let Some(tracepoint) = decoder.tracepoint(None, "function_graph").filter(|_| room) else {
+            return false;
+        };
+        let cpu = self.cpus.entry(line.cpu).or_default();
+        if let Some((comm, tid)) = line.task {
+            decoder.comm(Tid(tid), comm.trim().as_bytes());
+            // The functions of another task are its own.
+            if cpu.task.is_some_and(|before| before != tid) || line.what == Call::Switch {
+                cpu.calls.clear();
+            }
+            cpu.task = Some(tid);
+        }
+        let tid = cpu.task.map_or(Tid::UNKNOWN, Tid);
+        let at = line.at.unwrap_or(0);
+        decoder.pass(tracepoint, Head { at, cpu: line.cpu, tid: None, context: None, site: 0 });
+        let ended = match line.what {
+            Call::Enter(name) if cpu.calls.len() < DEPTH => {
+                cpu.calls.push((name.to_owned(), 0));
+                None
+            }
+            Call::Enter(_) => {
+                cpu.calls.clear();
+                None
+            }
+            Call::Leaf(name) => line.took.map(|took| (name.to_owned(), took, took)),
+            Call::Leave => {
+                let call = cpu.calls.pop();
+                call.zip(line.took).map(|((name, within), took)| (name, took, took - within))
+            }
+            Call::Switch | Call::Other => None,
+        };
+        let Some((name, took, own)) = ended else { return true };
+        let caller = cpu.calls.last_mut().map(|(caller, within)| {
+            *within = within.saturating_add(took);
+            format!(" ‹ {caller}")
+        });
+        let longest = self.longest.get(KEPT - 1).map_or(0, |least| least.span().ns());
+        if own > longest {
+            let from = at.max(0);
+            let to = MonotonicNs(from.saturating_add(own));
+            let until = TraceMoment::until(MomentSource::FunctionGraph, to, Nanos(own), tid);
+            let words = format!(
+                "{name}{}, {own} ns of its own, the tracer's cost of each call included",
+                caller.unwrap_or_default()
+            );
+            let moment = TraceMoment { cpu: Some(line.cpu), words, ..until };
+            let place = self.longest.partition_point(|other| other.span().ns() >= own);
+            self.longest.insert(place, moment);
+            self.longest.truncate(KEPT);
+        }
+        true
+    }
+
+    pub(super) fn end(&mut self, decoder: &mut Decoder) {
+        self.longest.drain(..).for_each(|moment| decoder.marks.add(moment));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The forms of Documentation/trace/ftrace.rst.
+    #[test]
+    fn every_form_of_a_line_is_read() {
+        fn line(text: &str) -> GraphLine<'_> {
+            parse(text).unwrap_or_else(|| panic!("{text}"))
+        }
+        fn of(text: &str) -> (u16, Option<i64>, Call<'_>) {
+            (line(text).cpu, line(text).took, line(text).what)
+        }
+        assert_eq!(of(" 0)               |  sys_open() {"), (0, None, Call::Enter("sys_open")));
+        assert_eq!(of(" 1)   1.382 us    |    fput();"), (1, Some(1_382), Call::Leaf("fput")));
+        assert_eq!(of(" 0) ! 100.541 us  |  } /* x */"), (0, Some(100_541), Call::Leave));
+        assert_eq!(of(" 3) * 54973 us  |  }"), (3, Some(54_973_000), Call::Leave));
+        let whole = line(" 360.774522 |   1)  sh-4802  | d..1 |   0.541 us    |  put();");
+        assert_eq!((whole.at, whole.task), (Some(360_774_522_000), Some(("sh", 4_802))));
+        assert_eq!((whole.took, whole.what), (Some(541), Call::Leaf("put")));
+        // Of irqsoff with the option display-graph.
+        let relative = line("  3750 us |   0)   bash-1507    |  d..1 |   0.516 us    |  x();");
+        assert_eq!((relative.at, relative.took), (Some(3_750_000), Some(516)));
+        let switch = line(" 2)  migration/2-9   =>   a-b-7 ");
+        assert_eq!((switch.task, switch.what), (Some(("a-b", 7)), Call::Switch));
+        assert_eq!(of(" 0)               |  /* sched_switch: a */").2, Call::Other);
+        for other in ["", "x | y", "| | |", " 0) a", ")(|"] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_own_time_of_a_function_leaves_those_out_that_it_calls() {
+        let mut decoder = Decoder::default();
+        let mut graph = Graph::default();
+        let lines = [
+            " 0)  kswapd0-88  =>  cat-9",
+            " 0)               |  shrink() {",
+            " 0)   0.100 us    |    lock();",
+            " 0)               |    isolate() {",
+            " 0)   5.000 us    |      scan();",
+            " 0) ! 900.000 us  |    }",
+            " 0) ! 910.100 us  |  }",
+        ];
+        lines.iter().for_each(|line| assert!(graph.take(line.as_bytes(), &mut decoder)));
+        graph.end(&mut decoder);
+        let moments = decoder.marks.moments();
+        let longest = moments.iter().max_by_key(|moment| moment.span()).expect("one");
+        assert_eq!((longest.span(), longest.tid), (Nanos(895_000), Tid(9)));
+        assert!(longest.words.starts_with("isolate ‹ shrink,"), "{}", longest.words);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics(text in "[ 0-9]{0,4}\\)?[ 0-9.|+us$*(){};a-z=>-]{0,60}") {
+            let (mut decoder, mut graph) = (Decoder::default(), Graph::default());
+            let _ = graph.take(text.as_bytes(), &mut decoder);
+            graph.end(&mut decoder);
+        }
+    }
+}
