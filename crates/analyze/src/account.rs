@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_divided_into_nothing() {
+    fn an_empty_account_has_no_dominant_part() {
         let band = band(&Account::default(), 0.0, 100.0);
         assert_eq!(
             (band.count, band.dominant, band.share, band.mean_ns.len()),

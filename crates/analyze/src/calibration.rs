@@ -80,7 +80,7 @@ mod tests {
     use crate::stats::random::Random;
 
     #[test]
-    fn the_interval_has_its_confidence() {
+    fn order_statistics_of_the_interval_reach_the_confidence() {
         // Binomial, by hand: 2/2^5 > 5 %; 2/2^6; 2(1+9)/2^9; 2(1+10)/2^10; 2(1+12+66)/2^12.
         let ranks = [0, 1, 5, 6, 9, 10, 12].map(outside);
         assert_eq!(ranks, [None, None, None, Some(0), Some(1), Some(1), Some(2)]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_found_and_a_drift_is_not() {
+    fn an_added_delay_is_measured_despite_drift() {
         let mut random = Random::seeded(1);
         let found = shifts(&turns(&mut random, 3_000));
         assert_eq!(found.iter().map(|of| of.percentile).collect::<Vec<_>>(), [50.0, 90.0, 99.0]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_added_is_seldom_a_shift() {
+    fn an_unchanged_distribution_rarely_shows_a_shift() {
         let mut random = Random::seeded(2);
         let claimed = (0..400).filter(|_| shifts(&turns(&mut random, 0))[0].resolved).count();
         // 2.1 % of them are expected: 8.6 of 400.

@@ -67,7 +67,7 @@ mod tests {
     use punctual_core::Fact;
 
     #[test]
-    fn rates_and_shares_follow_where_both_numbers_are_known() {
+    fn rates_and_shares_are_computed_if_both_counts_are_known() {
         let (perf, wait4) = (CountSource::PerfEvent, CountSource::Wait4);
         let cpu = CpuTime { total: Nanos(500_000_000), user: Nanos(0), system: Nanos(500_000_000) };
         let mut counts = Counts {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_what_is_resolved_there_is_no_percentile() {
+    fn percentiles_beyond_the_histogram_range_are_absent() {
         let absurd =
             Distribution::of(&series(&[5, 1_000_000_000_000_000_000, 2_000_000_000_000_000_000]));
         assert_eq!(absurd.percentile(33.0), Some(Nanos(5)));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_clock_shows() {
+    fn the_step_of_a_coarse_clock_is_detected() {
         let coarse: Vec<i64> = (0..2_000).map(|k| k % 13 * 1_000).collect();
         assert_eq!(Distribution::of(&series(&coarse)).step(), Some(Nanos(1_000)));
         let fine: Vec<i64> = (0..2_000).map(|k| k * 7 % 20_000).collect();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_the_pilot_asks_for_show_it_in_four_of_five() {
+    fn the_computed_number_of_pairs_reaches_a_power_of_80_percent() {
         let mut random = Random::seeded(9);
         let mut pairs = |n: u64| -> Vec<f64> {
             (0..n).map(|_| (0..12).map(|_| random.unit() - 0.5).sum::<f64>()).collect()

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_calls_are_not_the_outer_ones_own_time() {
+    fn nested_calls_are_excluded_from_exclusive_time() {
         let mut functions = Functions::default();
         let events = [call(1, 10, 20), call(2, 30, 40), call(1, 25, 50), call(0, 5, 100)];
         let exclusive = events
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_those_of_outermost_calls() {
+    fn periods_are_measured_between_outermost_calls() {
         let mut functions = Functions::default();
         let recursion = |start: i64| {
             [(3, 4), (5, 6), (2, 7), (8, 9), (1, 10)].map(|(a, b)| call(0, start + a, start + b))
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_left_otherwise_is_counted_and_measured_nowhere() {
+    fn a_call_left_without_return_is_counted_but_not_timed() {
         let mut functions = Functions::default();
         let mut event = call(0, 0, 1_000);
         if let EventKind::Call { left, .. } = &mut event.what {
@@ -279,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exclusive_times_are_exact(tree in tree()) {
+        fn exclusive_times_of_any_call_tree_are_exact(tree in tree()) {
             let mut functions = Functions::default();
             for (event, exclusive) in &tree {
                 let call = functions.push(event, &Gaps::default()).unwrap();
@@ -287,7 +287,7 @@ mod tests {
             }
         }
         #[test]
-        fn any_calls_give_figures_that_are_not_negative(
+        fn exclusive_times_of_any_calls_are_never_negative(
             calls in proptest::collection::vec((0u32..4, 0i64..100, 0i64..100), 0..200),
         ) {
             let mut functions = Functions::default();

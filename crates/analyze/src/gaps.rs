@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joined_gaps_answer_as_the_single_ones(
+        fn merged_gaps_match_the_individual_gaps(
             all in proptest::collection::vec((0i64..100, 0i64..20), 0..20),
             from in 0i64..120,
             span in 0i64..40,

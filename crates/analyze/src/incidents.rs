@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_that_catch_up_are_one_incident() {
+    fn cycles_that_catch_up_belong_to_one_incident() {
         // Every 10: the first takes 35, the next three were released meanwhile; the one at 40 was
         // not.
         let cycles = [(0, 35), (10, 37), (20, 38), (30, 39), (40, 55)];
@@ -49,24 +49,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_that_is_released_as_the_one_before_ends_is_not_delayed_by_it() {
+    fn a_cycle_released_when_the_previous_one_ends_is_a_new_incident() {
         assert_eq!(of(&[(0, 10), (10, 30)]), [vec![0], vec![1]]);
         assert_eq!(of(&[(0, 11), (10, 30)]), [vec![0, 1]]);
     }
 
     #[test]
-    fn the_order_in_which_they_are_given_does_not_matter() {
+    fn incidents_do_not_depend_on_the_order_of_samples() {
         assert_eq!(of(&[(20, 38), (0, 35), (40, 55), (10, 37)]), [vec![1, 3, 0], vec![2]]);
     }
 
     #[test]
-    fn one_that_is_missing_in_between_divides_nothing() {
+    fn a_missing_sample_does_not_split_an_incident() {
         // Only the worst samples are kept: the one at 10 is not.
         assert_eq!(of(&[(0, 35), (20, 38), (30, 39)]), [vec![0, 1, 2]]);
     }
 
     #[test]
-    fn what_ends_before_it_begins_and_nothing_at_all_are_borne() {
+    fn negative_lengths_and_empty_input_are_accepted() {
         assert_eq!(of(&[(5, 1), (6, 7)]), [vec![0], vec![1]]);
         assert!(of(&[]).is_empty());
     }

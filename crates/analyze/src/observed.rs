@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_punctual_alone_violated_is_undecided() {
+    fn a_violation_caused_by_punctual_alone_is_undecided() {
         let (own, both, other) = ((200_000, 150_000), (300_000, 90_000), (90_000, 80_000));
         let (not_met, undecided) = (VerdictWord::NotMet, VerdictWord::Undecided);
         assert_eq!(held("max < 100us", 1, &[own, other], 1_000), undecided);

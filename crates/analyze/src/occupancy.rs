@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_up_is_what_happened() {
+    fn occupancy_adds_up_the_recorded_events() {
         let events = [
             event(5, 0, 7, EventKind::IrqEntry { irq: 5 }),
             event(8, 0, 7, EventKind::IrqExit { irq: 5, handled: true }),

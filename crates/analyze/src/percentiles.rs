@@ -39,14 +39,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_samples_lie_beyond_what_is_supported() {
+    fn a_supported_percentile_has_ten_samples_beyond() {
         let counts: Vec<u64> = OFFERED.iter().map(|p| needed(*p)).collect();
         assert_eq!(counts, [20, 40, 100, 200, 1_000, 10_000, 100_000, 1_000_000]);
         assert_eq!(needed(1.0), 1_000, "low percentiles need as many below");
     }
 
     #[test]
-    fn ranks_are_those_of_the_definition() {
+    fn percentile_ranks_follow_the_definition() {
         assert_eq!(rank(50.0, 10), 5);
         assert_eq!(rank(50.0, 11), 6);
         assert_eq!(rank(99.9, 1_000), 999);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_stands_beside_figures_and_warns_where_it_dominates() {
+    fn the_probe_cost_is_reported_and_warns_if_it_dominates() {
         let returned = |n| CallCounts { entered: n, returned: n, ..CallCounts::default() };
         let all = messages(&[2_000, 2_400, 9_000], returned(3));
         assert_eq!(all.len(), 2, "{all:?}");

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cpu_that_comes_back_may_do_much_before_the_second() {
+    fn a_hole_is_found_although_one_cpu_resumes_long_before_the_other() {
         let busy = (0..500).map(|k| idle(20_000_100 + k * 1_000, 0));
         let mut events = vec![idle(0, 0), idle(10, 1), expiry(20_000_000, 0, 1_000_000)];
         events.extend(busy);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_was_due_just_before_the_silence_waited_through_it_too() {
+    fn a_timer_due_just_before_the_silence_counts_as_waiting() {
         let events = [
             idle(0, 0),
             idle(1_300_000, 1),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cpus_of_several_that_come_back_together_were_taken_and_one_alone_proves_nothing() {
+    fn two_cpus_that_resume_together_prove_a_hole_of_those_cpus() {
         // CPU 2 continues throughout, so the machine as a whole is never silent.
         let mut events: Vec<Event> = (0..50).map(|k| idle(k * 400_000, 2)).collect();
         events.extend([idle(0, 0), idle(10, 1), expiry(10_000_000, 0, 1_000_000)]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cpu_or_an_idle_machine_proves_nothing() {
+    fn one_silent_cpu_or_an_idle_machine_is_no_hole() {
         let one = [
             idle(0, 0),
             idle(10, 1),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_equal_and_empty_ones_are_left_out() {
+    fn buckets_have_equal_width_and_empty_ones_are_omitted() {
         let line = Timeline::of_samples(&samples(&[(0, 5), (10, 7), (39, 1), (11, 9)]), 4);
         assert_eq!(line.width, Nanos(10));
         let got: Vec<_> = line
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_nothing() {
+    fn a_timeline_without_samples_or_buckets_is_empty() {
         assert_eq!(Timeline::of_samples(&[], 10), Timeline::default());
         assert_eq!(Timeline::of_samples(&samples(&[(0, 5)]), 0), Timeline::default());
     }

@@ -30,7 +30,7 @@ fn keys(value: &Value, all: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_key_and_finding_is_described() {
+fn every_json_key_and_finding_is_documented() {
     let documents = ["docs/reference/json.md", "docs/reference/bundle.md"]
         .map(|path| std::fs::read_to_string(root().join(path)).unwrap());
     let described = |word: &str| {
@@ -55,7 +55,7 @@ fn every_key_and_finding_is_described() {
 }
 
 #[test]
-fn a_saved_summary_is_what_is_computed_from_its_bundle() {
+fn a_saved_summary_equals_the_summary_computed_from_its_bundle() {
     for name in ["good", "lossy", "hostile", "imported", "workloads"] {
         let bundle = Bundle::open(&root().join("fixtures/bundles").join(name)).unwrap();
         let saved: punctual_bundle::summary::Summary = bundle.document("summary").unwrap().unwrap();

@@ -203,7 +203,7 @@ fn print(source: Source, change: Change, rates: &Rates) {
 }
 
 #[test]
-fn false_alarms_are_as_rare_as_stated_and_differences_are_found() {
+fn comparisons_find_differences_within_the_stated_false_alarm_rate() {
     let (n, pairs) = (6_000, 48);
     for source in [Source::Independent, Source::Bursty] {
         let none = rates(source, Change::Nothing, n, pairs);

@@ -148,7 +148,7 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
 }
 
 #[test]
-fn what_can_be_modelled_is_and_what_cannot_is_refused() {
+fn tail_models_are_accepted_for_simple_tails_only() {
     let (n, runs) = (40_000, 6);
     let simple = rates(Source::Exponential, n, runs);
     assert!(

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn an_account_is_read_back_as_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = Member::root(directory.path()).join("0000.account.json");
         let mut damage = Vec::new();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_damage() {
+    fn an_inconsistent_account_is_reported_as_damage() {
         let directory = tempfile::tempdir().unwrap();
         let path = Member::root(directory.path()).join("0000.account.json");
         write(&path, &Fact::Known(some())).unwrap();

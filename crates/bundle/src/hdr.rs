@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_writer_writes_is_refused() {
+    fn impossible_histograms_are_refused() {
         assert_eq!(restored("[[5,2],[7,1]]").unwrap().len(), 3);
         for wrong in
             ["[[7,1],[5,2]]", "[[5,0]]", "[[5,1],[5,1]]", "[[18446744073709551615,1]]", "[[-1,1]]"]
@@ -68,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn histograms_come_back(values in proptest::collection::vec(any::<i64>(), 0..50)) {
+        fn histograms_are_restored(values in proptest::collection::vec(any::<i64>(), 0..50)) {
             let mut hdr = empty_hdr();
             values.iter().for_each(|v| record_hdr(&mut hdr, Nanos(*v), 3));
             let json = serde_json::to_string(&Counts(&hdr)).unwrap();

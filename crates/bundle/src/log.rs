@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn samples_and_windows_come_back(
+        fn samples_and_windows_are_decoded_as_encoded(
             mut samples in proptest::collection::vec(any_sample(), 0..40),
             start in any::<i64>(),
         ) {
@@ -234,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_anywhere_gives_whole_blocks_and_a_count_of_the_rest(
+        fn a_truncated_log_yields_its_complete_blocks(
             count in 1usize..30,
             cut in 0usize..400,
         ) {

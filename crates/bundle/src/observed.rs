@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_that_were_delayed_are_kept() {
+    fn the_longest_observed_samples_are_kept() {
         let mut samples = ObservedSamples::default();
         (0..100)
             .for_each(|n| samples.add(ObservedSample { latency: n * 7 % 100, observer: n % 10 }));

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_phase_has_the_requirements_of_its_measures() {
+    fn requirements_are_assigned_to_the_phases_of_their_measures() {
         let text = "[record]\nlimits = [\"a->b < 1us\"]\n[[measure]]\nname = \"t\"\nrequire = \
                     [\"max < 1us\"]\nphases = [\"then\"]\n[[measure]]\nname = \"u\"\n\
                     [[phase]]\nname = \"first\"\n[[phase]]\nname = \"then\"\n";

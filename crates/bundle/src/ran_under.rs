@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_not_known() {
+    fn missing_environment_fields_are_unknown() {
         let read = |text: &str| serde_json::from_str::<RanUnder>(text).unwrap();
         let text = r#"{"kernel":{"release":{"known":"6.1.0"},"version":{"unavailable":"why"},
             "preemption":{"known":{"model":"real_time","source":"x"}}},"settings":{}}"#;

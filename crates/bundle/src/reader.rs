@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_without_an_ending_opens_and_says_so() {
+    fn a_bundle_without_an_ending_is_opened_as_truncated() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         let (_, written) = write_one(&directory);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_left_out_and_named() {
+    fn damaged_series_are_omitted_and_reported() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         write_one(&directory);
@@ -500,7 +500,7 @@ mod tests {
 
     /// The power failed, and the clock restarted at 0.
     #[test]
-    fn what_was_cut_off_and_continued_is_one_run() {
+    fn a_continued_run_is_read_as_one_run_with_a_gap() {
         let (_place, directory, part) = begun_again();
         let [from, to] = [1, 3_600].map(|s| jiff::Timestamp::from_second(s).unwrap());
         let hour = 3_600_000_000_000;
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_ended_stands_for_good() {
+    fn a_finished_series_is_read_without_a_checkpoint() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         let (mut series, mut state) = write_one(&directory);
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_bundle_is_refused() {
+    fn directories_that_are_no_bundle_are_refused() {
         let place = tempfile::tempdir().unwrap();
         assert!(matches!(Bundle::open(place.path()), Err(BundleError::NotABundle { .. })));
         fs::write(

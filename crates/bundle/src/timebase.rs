@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_targets_give_their_timebase() {
+    fn the_timebase_is_derived_from_the_name_of_the_target() {
         for (time, _) in Timebase::NAMED {
             assert_eq!(Timebase::of_machine(&format!("the kernel 6.1-rt, {}", time.name())), time);
         }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_the_systems_own_is_marked() {
+    fn every_timebase_but_the_systems_own_has_a_mark() {
         for time in [Timebase::Virtual, Timebase::Emulated, Timebase::Guest, Timebase::Mixed] {
             assert!(time.mark().is_some_and(|mark| mark.starts_with(time.word().unwrap())));
         }

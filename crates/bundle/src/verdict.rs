@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_reason_decides() {
+    fn the_gravest_reason_decides_the_verdict() {
         let of = |reasons: Vec<Reason>| {
             let verdict = Verdict::of(reasons, true);
             (verdict.word, verdict.exit())
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_strengthens_what_was_stored() {
+    fn a_stored_verdict_never_improves() {
         let stored = Verdict::of(vec![requirement("p/u", NotMet)], true);
         let damage = Reason::Unreadable { what: "0002.state.json".into() };
         let now = Verdict::of(vec![damage.clone()], true).after(&stored);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn many_reasons_are_counted_and_the_gravest_kept() {
+    fn reasons_beyond_the_limit_are_counted_and_the_gravest_kept() {
         let mut reasons: Vec<Reason> =
             (0..300).map(|k| requirement(&k.to_string(), Undecided)).collect();
         reasons.push(requirement("last", NotMet));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_decides_only_where_nothing_stands_against_it() {
+    fn the_commands_exit_code_is_used_only_if_the_verdict_allows_it() {
         let violated =
             || Reason::StopAbove { series: "a".into(), latency: 2, limit: Some(1), seq: None };
         let met = Verdict::of(Vec::new(), true);

@@ -450,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_killed_before_its_first_file_is_removed() {
+    fn only_bundles_without_any_complete_file_are_removed() {
         let place = tempfile::tempdir().expect("a directory");
         let at = |name: &str| place.path().join(name);
         for name in ["empty", "begun", "foreign", "written"] {

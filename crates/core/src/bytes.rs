@@ -90,7 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sizes_are_read_exactly() {
+    fn sizes_in_bytes_are_parsed_exactly() {
         for (text, size) in
             [("0", 0), ("40 B", 40), ("4KiB", 4_096), ("1_000kB", 1_000_000), ("16MiB", 16 << 20)]
         {

@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_unique_and_are_read_back() {
+    fn every_cause_is_found_by_its_id() {
         for cause in CauseKind::ALL {
             assert_eq!(CauseKind::from_id(cause.id()), Some(*cause));
         }
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_sentences() {
+    fn texts_of_causes_are_sentences() {
         for cause in CauseKind::ALL {
             assert!(
                 cause.meaning().ends_with('.') && cause.advice().ends_with('.'),

@@ -214,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lists_and_masks_agree_with_the_kernels_spelling() {
+    fn cpu_lists_and_masks_match_the_format_of_the_kernel() {
         let set: CpuSet = "0-2,4, 33".parse().unwrap();
         assert_eq!(set.to_string(), "0-2,4,33");
         assert_eq!(set.to_mask(), "2,00000017");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_set_says_why() {
+    fn an_invalid_cpu_set_is_refused_with_the_reason() {
         let wrong = |text: &str| text.parse::<CpuSet>().unwrap_err();
         assert_eq!(wrong("3-1"), CpuSetError::Backwards("3-1".into()));
         assert_eq!(wrong("1,,2"), CpuSetError::NotACpu("".into()));
@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn list_and_mask_are_read_back(cpus in proptest::collection::vec(0..MAX_CPUS, 0..50)) {
+        fn lists_and_masks_parse_as_printed(cpus in proptest::collection::vec(0..MAX_CPUS, 0..50)) {
             let set: CpuSet = cpus.iter().copied().collect();
             prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set.clone());
             prop_assert_eq!(CpuSet::from_mask(&set.to_mask()).unwrap(), set.clone());

@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_outside_has_a_name_and_no_id() {
+    fn a_task_outside_of_the_container_has_a_name_but_no_id() {
         let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
         assert_eq!((id_here(7), id_here(7 | OUTSIDE)), (Some(7), None));
         assert_eq!(task_label(name, 7), "hog-7");

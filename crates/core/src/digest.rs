@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_sha256_of_the_bytes_that_the_page_says() {
+    fn the_digest_is_the_sha256_of_the_documented_encoding() {
         // python3: hashlib.sha256(struct.pack('<QqqQqq', 0, 1000, 1500, 1, 2000, -1)).hexdigest()
         let known = "117711d07a712afb363722324d9c48faeef3617b73634a25721834589b9b186d";
         assert_eq!(of(&[(0, 1000, 1500), (1, 2000, -1)]).sha256, known);
     }
 
     #[test]
-    fn order_and_every_digit_count() {
+    fn the_digest_depends_on_the_order_and_every_digit() {
         let one = of(&[(0, 1, 2), (1, 3, 4)]);
         assert_ne!(one, of(&[(1, 3, 4), (0, 1, 2)]));
         assert_ne!(one, of(&[(0, 1, 2), (1, 3, 5)]));

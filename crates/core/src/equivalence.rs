@@ -112,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn margins_are_read_and_printed() {
+    fn equivalence_margins_are_parsed_and_printed() {
         let read = |text: &str| text.parse::<Equivalence>().unwrap().to_string();
         assert_eq!(read("median : 10%"), "median:10%");
         assert_eq!(read("block-max:50us"), "block-max:50us");

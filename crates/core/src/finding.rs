@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_wrong_with_the_run_stands_before_properties_of_the_machine() {
+    fn findings_about_the_run_precede_those_about_the_machine() {
         let of = |id: &str, severity, subject: &str| Finding::new(id, severity, subject, "");
         let mut all = [
             of("model", Severity::Bad, Finding::READINESS),

@@ -84,7 +84,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_range_itself_is_held_and_the_rest_counted() {
+    fn a_histogram_counts_latencies_outside_of_its_range() {
         let mut h = LinearHistogram::new(Nanos::from_micros(3), Nanos::MICRO);
         [0, 999, 1_000, 3_999, 4_000, -1].into_iter().for_each(|ns| h.record(Nanos(ns)));
         assert_eq!((h.bins.clone(), h.above, h.below), (vec![2, 1, 0, 1], 1, 1));
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(
+        fn a_histogram_counts_every_latency(
             latencies in proptest::collection::vec(-10i64..10_000, 0..200),
             res in 1i64..500,
             range in 0i64..5_000,

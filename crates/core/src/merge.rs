@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_come_once_and_in_order(
+        fn merged_events_are_complete_and_sorted(
             sources in
                 proptest::collection::vec(proptest::collection::vec(0i64..1_000, 0..300), 0..5),
             batch in 1usize..50,

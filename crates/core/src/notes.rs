@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_agrees_within_what_its_tolerance_is_made_of_and_no_farther() {
+    fn a_count_agrees_only_within_its_tolerance() {
         let timers = |counted, passed| {
             let tolerance =
                 Tolerance::EXACT.fewer(passed, "instants that had passed").more(0, "nothing");
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn at_least_is_any_more_and_never_fewer() {
+    fn any_more_admits_larger_counts_but_no_smaller_ones() {
         let tolerance = Tolerance::EXACT.any_more("other processes write too");
         assert!(tolerance.admits(5, 5) && tolerance.admits(5, u64::MAX) && !tolerance.admits(5, 4));
         assert!(!tolerance.is_exact());
     }
 
     #[test]
-    fn what_may_be_others_is_undecided_and_what_cannot_be_differs() {
+    fn a_count_that_others_may_have_raised_is_undecided() {
         let of = |counted| {
             Validation::compare("switches", 10, Fact::Known(counted), "", Tolerance::EXACT)
         };

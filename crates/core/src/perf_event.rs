@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_answered_with_the_name_that_was_meant() {
+    fn a_misspelled_event_is_refused_with_a_suggestion() {
         let near = |text: &str| text.parse::<PerfEvent>().unwrap_err().near;
         assert_eq!(near("cylces"), Some("cycles"));
         assert_eq!(near("page-fault"), Some("page-faults"));
@@ -227,7 +227,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_again(text in "[a-z:_/.*-]{0,20}") {
+        fn parsed_perf_events_are_printed_so_that_they_parse_again(text in "[a-z:_/.*-]{0,20}") {
             if let Ok(event) = text.parse::<PerfEvent>() {
                 prop_assert_eq!(event.to_string().parse::<PerfEvent>(), Ok(event));
             }

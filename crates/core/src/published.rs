@@ -218,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn shapes_are_read() {
+    fn published_shapes_are_parsed() {
         let shape: Shape = "forces/whole: p50 > 2 * writes/whole: p50".parse().unwrap();
         assert_eq!(shape.left.to_string(), "forces/whole: p50");
         assert_eq!(shape.relation, Relation::Is(Comparison::Greater));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_says_why() {
+    fn an_invalid_shape_is_refused_with_the_reason() {
         let wrong = |text: &str| text.parse::<Shape>().unwrap_err().to_string();
         assert!(wrong("a: b").contains("one of < <="));
         assert!(wrong("a > b: c").contains("`a` is not a figure"));

@@ -229,7 +229,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn requirements_are_read_and_printed() {
+    fn requirements_are_parsed_and_printed() {
         for (text, printed) in [
             ("max < 100us", "max < 100us"),
             ("p99.9<60us", "p99.9 < 60us"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_says_why() {
+    fn an_invalid_requirement_is_refused_with_the_reason() {
         let wrong = |text: &str| text.parse::<Requirement>().unwrap_err().to_string();
         assert!(wrong("max 100us").contains("comparison"));
         assert!(wrong("maxx < 100us").contains("did you mean `max`"));

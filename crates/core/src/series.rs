@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_exact() {
+    fn mean_and_standard_deviation_are_exact() {
         let data = series(&[2_000, 4_000, 4_000, 4_000, 5_000, 5_000, 7_000, 9_000]);
         assert_eq!(data.mean(), Some(5_000.0));
         assert_eq!(data.stddev(), Some(2_000.0));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_sample_is_corrected_for_what_it_hid() {
+    fn a_late_sample_adds_its_missed_periods_to_the_corrected_figures() {
         let data = series(&[10_000, 3_500_000, 10_000]);
         assert_eq!(data.whole.len(), 3);
         let corrected = data.corrected.expect("an overrun makes a corrected view");
@@ -234,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn without_overruns_there_is_no_second_view() {
+    fn without_missed_periods_there_are_no_corrected_figures() {
         assert!(series(&[1_000, 2_000]).corrected.is_none());
     }
 
     proptest! {
         #[test]
-        fn the_worst_are_kept_in_order(
+        fn the_worst_samples_are_kept_sorted(
             latencies in proptest::collection::vec(0i64..5_000_000, 0..300),
         ) {
             let data = series(&latencies);
@@ -254,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn two_added_up_are_as_one(
+        fn a_merged_series_equals_one_with_all_samples(
             first in proptest::collection::vec(0i64..5_000_000, 0..100),
             second in proptest::collection::vec(0i64..5_000_000, 0..100),
         ) {

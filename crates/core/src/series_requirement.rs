@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_series_it_is_about_response_times_or_interruptions() {
+    fn a_requirement_without_series_applies_to_responses_or_interruptions() {
         let of: SeriesRequirement = "max < 1ms".parse().unwrap();
         assert!(of.is_about("servo", SeriesKind::Response));
         assert!(!of.is_about("servo", SeriesKind::Wakeup));

@@ -285,7 +285,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn durations_are_read_exactly() {
+    fn durations_are_parsed_exactly() {
         for (text, ns) in [
             ("0", 0),
             ("20us", 20_000),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_four_digits() {
+    fn readable_durations_have_four_digits() {
         for (ns, text) in [
             (0, "0 ns"),
             (992, "992 ns"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_duration_says_why() {
+    fn an_invalid_duration_is_refused_with_the_reason() {
         let wrong = |text: &str| text.parse::<Nanos>().unwrap_err();
         assert_eq!(wrong(""), DurationError::Empty);
         assert_eq!(wrong("5"), DurationError::NoUnit("5".into()));

@@ -30,7 +30,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_slip_is_recognised_and_a_stranger_is_not() {
+    fn only_similar_words_are_suggested() {
         assert_eq!(nearest("priorty", ["policy", "priority"]), Some("priority"));
         assert_eq!(nearest("FIFO", ["fifo", "rr"]), Some("fifo"));
         assert_eq!(nearest("banana", ["policy", "priority"]), None);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn this_system_has_cpus() {
+    fn cpu_times_of_this_system_are_read() {
         let times = CpuTimes::read(&crate::files::Root::system()).unwrap();
         assert!(!times.cpus.is_empty() && times.all.total > 0);
     }

@@ -116,7 +116,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_tree_that_works_is_distinguished_from_one_that_sleeps() {
+    fn a_busy_process_tree_is_distinguished_from_a_sleeping_one() {
         let files = Root::system();
         let mut child =
             Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_stand_behind_the_name() {
+    fn cpu_ticks_are_read_after_a_name_with_parentheses() {
         let stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 0 0 0";
         assert_eq!(ticks(stat), Some(Nanos::from_secs(3)));
         assert_eq!(state(stat), Some("S"));

@@ -3,7 +3,7 @@
 use punctual_host::isolate::tweaks;
 
 #[test]
-fn the_documented_tweaks_are_those_that_there_are() {
+fn the_documented_table_of_tweaks_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/isolate.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once("equal -->\n").unwrap();
@@ -16,7 +16,7 @@ fn the_documented_tweaks_are_those_that_there_are() {
 }
 
 #[test]
-fn every_tweak_has_a_name_for_a_flag_and_its_place_in_the_kernel() {
+fn every_tweak_has_a_unique_name_and_a_kernel_source() {
     for tweak in tweaks::all() {
         assert!(tweak.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", tweak.name);
         assert!(

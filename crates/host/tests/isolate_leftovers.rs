@@ -40,7 +40,7 @@ fn tasks_forked_meanwhile_are_moved_too_up_to_a_bound() {
 }
 
 #[test]
-fn tasks_that_undo_does_not_know_go_where_their_parents_came_from() {
+fn undo_moves_new_tasks_to_the_original_cgroup_of_their_parents() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let home = kernel.with(|state| {
         let path = format!("{}/home", state.mount);
@@ -68,7 +68,7 @@ fn tasks_that_undo_does_not_know_go_where_their_parents_came_from() {
 }
 
 #[test]
-fn a_task_that_chose_its_cpus_or_its_cgroup_meanwhile_keeps_them() {
+fn undo_keeps_an_affinity_or_cgroup_that_a_task_changed_itself() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
     let elsewhere = kernel.with(|state| {
@@ -88,7 +88,7 @@ fn a_task_that_chose_its_cpus_or_its_cgroup_meanwhile_keeps_them() {
 }
 
 #[test]
-fn a_kernel_thread_that_was_bound_since_it_was_noted_stays_where_the_kernel_has_it() {
+fn undo_leaves_a_kernel_thread_that_was_bound_meanwhile() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     kernel.with(|state| {
         let root = state.mount.clone();
@@ -152,7 +152,7 @@ impl Death for Unwinding {
 }
 
 #[test]
-fn the_next_command_reports_what_a_killed_one_left() {
+fn leftovers_of_a_killed_command_are_reported_by_the_next() {
     let standing = |kernel: &Kernel, store: &Memory| {
         let pending = isolate::pending(store, kernel).unwrap();
         pending.first().map(|one| (one.standing, one.is_leftover()))
@@ -176,7 +176,7 @@ fn the_next_command_reports_what_a_killed_one_left() {
 }
 
 #[test]
-fn a_full_disk_takes_everything_back() {
+fn create_reverts_all_changes_if_the_disk_is_full() {
     for (room, machine) in
         (0..40).map(|k| k * 400).flat_map(|room| [(room, v1("cpuset.")), (room, v2())])
     {
@@ -202,7 +202,7 @@ fn a_full_disk_takes_everything_back() {
 }
 
 #[test]
-fn a_damaged_line_is_reported_and_the_rest_is_undone() {
+fn undo_reports_a_damaged_journal_line_and_reverts_the_others() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     isolate::create(&cpu3(), &kernel, &store).unwrap();
@@ -282,7 +282,7 @@ fn an_experiment_has_threads_in_each_half() {
 }
 
 #[test]
-fn what_cannot_be_moved_says_why() {
+fn moving_a_process_is_refused_with_the_reason() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
     let into = |name: &str, cpus: Option<&str>| Entry {
@@ -309,7 +309,7 @@ fn what_cannot_be_moved_says_why() {
 }
 
 #[test]
-fn a_controller_that_others_use_by_now_is_not_taken_away() {
+fn undo_keeps_a_controller_that_others_use() {
     let (kernel, store) = (v2(), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
     kernel

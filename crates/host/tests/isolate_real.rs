@@ -310,24 +310,24 @@ fn create_killed() {
 }
 
 #[test]
-fn undo_killed() {
+fn undo_killed_at_any_step_is_completed_by_the_next_undo() {
     at_every_step(Some("create"), "undo");
 }
 
 #[test]
-fn fix_killed() {
+fn a_fix_killed_at_any_step_is_reverted_by_undo() {
     at_every_step(None, "fix");
 }
 
 #[test]
-fn undo_of_a_fix_killed() {
+fn an_undo_of_a_fix_killed_at_any_step_is_completed() {
     at_every_step(Some("fix"), "undo");
 }
 
 /// With the CPU unplugged meanwhile. On this machine once, as it disturbs all tasks; in a guest
 /// killed at every step.
 #[test]
-fn with_a_cpu_unplugged() {
+fn undo_restores_the_machine_after_a_cpu_was_unplugged() {
     if std::env::var_os(IN_GUEST).is_some() {
         return at_every_step(None, "replug");
     }

@@ -21,7 +21,7 @@ fn cpus(list: &str) -> Request {
 }
 
 #[test]
-fn cpus_that_would_brick_the_machine() {
+fn partitions_of_all_or_unusable_cpus_are_refused() {
     let refused = |list: &str| refusal(&v1("cpuset."), &cpus(list));
     insta::assert_snapshot!(refused(""), @"a partition needs at least one CPU");
     insta::assert_snapshot!(refused("0-3"), @"no CPU would be left for everything else (online: 0-3): leave at least one out");
@@ -35,7 +35,7 @@ fn cpus_that_would_brick_the_machine() {
 }
 
 #[test]
-fn cpus_that_another_cpuset_has_claimed() {
+fn cpus_claimed_by_another_cpuset_are_refused() {
     let claimed = |kernel: Kernel, cgroup: Cgroup| {
         kernel.with(|state| {
             let path = format!("{}/theirs", state.mount);
@@ -101,7 +101,7 @@ fn rights() {
 }
 
 #[test]
-fn no_cpusets_to_use() {
+fn without_cpusets_a_partition_is_refused() {
     let without = |cgroups: &str, v1_mounted: bool| {
         let kernel = v2();
         kernel.set("/proc/cgroups", cgroups);
@@ -118,7 +118,7 @@ fn no_cpusets_to_use() {
 }
 
 #[test]
-fn a_second_partition() {
+fn a_second_partition_is_refused() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpus("3"), &kernel, &store).unwrap();
     let error = isolate::create(&cpus("2"), &kernel, &store).unwrap_err().to_string();

@@ -75,7 +75,7 @@ fn every_machine() -> Vec<Machine> {
 }
 
 #[test]
-fn undo_brings_back_what_was() {
+fn undo_restores_the_original_state() {
     for (name, machine) in every_machine() {
         let (kernel, store) = (machine(), Memory::default());
         let before = kernel.snapshot();
@@ -120,7 +120,7 @@ fn kernel_threads_born_meanwhile_get_all_cpus() {
 /// The kernel returns the CPUs of a removed partition some time later, and then disturbs
 /// affinities.
 #[test]
-fn a_kernel_that_is_late_changes_nothing() {
+fn undo_restores_all_although_the_kernel_acts_with_delay() {
     for (name, machine) in every_machine() {
         for late in 0..50 {
             let (kernel, store) = (machine(), Memory::default());
@@ -200,7 +200,7 @@ fn killed_at_every_step_of_create() {
 }
 
 #[test]
-fn killed_at_every_step_of_undo() {
+fn undo_killed_at_every_step_restores_all_when_repeated() {
     for (name, machine) in every_machine() {
         for torn in [false, true] {
             let survived = (0..1000).find(|step| !killed(machine, usize::MAX, Some(*step), torn).1);
@@ -212,7 +212,7 @@ fn killed_at_every_step_of_undo() {
 /// Every pair of steps takes thousands of runs; each seventh takes a few seconds and covers all
 /// kinds of steps.
 #[test]
-fn killed_in_create_and_again_in_undo() {
+fn killed_in_create_and_in_undo_the_next_undo_restores_all() {
     for (_, machine) in every_machine() {
         for first in (0..1000).step_by(7) {
             let mut deaths = (0..1000)
@@ -227,7 +227,7 @@ fn killed_in_create_and_again_in_undo() {
 }
 
 #[test]
-fn killed_at_every_step_of_a_fix() {
+fn a_fix_killed_at_every_step_is_reverted_by_undo() {
     let requested: Vec<RequestedWrite> = [
         ("/proc/sys/kernel/sched_rt_runtime_us", "-1"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "never"),
@@ -303,7 +303,7 @@ fn a_change_of_hands_is_reported_and_not_overwritten() {
 }
 
 #[test]
-fn who_set_the_old_value_again_is_not_disturbed() {
+fn undo_accepts_a_setting_that_others_restored() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
     kernel.set("/proc/sys/vm/stat_interval", "1");
@@ -311,7 +311,7 @@ fn who_set_the_old_value_again_is_not_disturbed() {
 }
 
 #[test]
-fn an_essential_refusal_takes_everything_back() {
+fn create_reverts_all_changes_if_an_essential_one_is_refused() {
     for (name, machine) in every_machine() {
         let before = machine().snapshot();
         // Refuses every change that the plan calls essential once.
@@ -341,7 +341,7 @@ fn an_essential_refusal_takes_everything_back() {
 }
 
 #[test]
-fn a_refused_setting_is_listed_and_the_partition_stands() {
+fn a_refused_optional_setting_is_listed_and_the_partition_created() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     kernel.refuse("/proc/irq/24/smp_affinity_list", libc::EPERM, usize::MAX);
     kernel.refuse("/proc/irq/26/smp_affinity_list", libc::EIO, 1);
@@ -362,7 +362,7 @@ fn a_refused_setting_is_listed_and_the_partition_stands() {
 }
 
 #[test]
-fn a_write_that_fails_and_happens_all_the_same_is_taken_back() {
+fn a_write_that_failed_but_took_effect_is_reverted() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     let path = "/proc/sys/vm/stat_interval".to_owned();
@@ -377,7 +377,7 @@ fn a_write_that_fails_and_happens_all_the_same_is_taken_back() {
 }
 
 #[test]
-fn undo_retries_on_ebusy_and_reports_what_stays_refused() {
+fn undo_retries_on_ebusy_and_reports_refused_settings() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     isolate::create(&cpu3(), &kernel, &store).unwrap();
@@ -395,7 +395,7 @@ fn undo_retries_on_ebusy_and_reports_what_stays_refused() {
 }
 
 #[test]
-fn a_cpu_that_does_not_come_back_is_a_failure_and_undo_asks_again() {
+fn create_fails_and_is_reverted_if_a_cpu_stays_offline() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     struct Stubborn<'a>(&'a Kernel, std::cell::Cell<usize>);

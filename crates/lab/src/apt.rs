@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mirrors_come_from_the_systems_sources() {
+    fn mirrors_are_read_from_the_apt_sources_of_the_system() {
         let targets = "stable-updates main file:/m/updates\nstable contrib file:/c\nstable main \
                        file:/m\nstable-security main file:/s\n";
         let mirrors = Mirrors::from_targets(targets).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_is_asked_once_for_each_state_of_the_lists() {
+    fn apt_cache_is_called_once_per_package_until_the_lists_change() {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::at(place.path()).unwrap();

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_under_its_hash() {
+    fn a_stored_artefact_is_found_by_its_hash() {
         let dir = tempfile::tempdir().unwrap();
         let store = Artefacts::at(dir.path().join("store")).unwrap();
         let file = dir.path().join("file");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_since_is_not_used() {
+    fn an_artefact_that_was_changed_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let store = Artefacts::at(dir.path().join("store")).unwrap();
         let file = dir.path().join("file");

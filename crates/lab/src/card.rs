@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_a_card_is_checked() {
+    fn files_on_a_memory_card_are_verified() {
         let dir = card(&format!("results 2 3 {ABC}\n"));
         assert_eq!(status(dir.path()), "job-started\n");
         unload(dir.path()).unwrap();

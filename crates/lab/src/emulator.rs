@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read() {
+    fn qemu_versions_are_parsed() {
         assert_eq!(major("10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)"), Some(10));
         assert_eq!(major("7.2.22 (Debian)"), Some(7));
         assert_eq!(major("unknown"), None);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_qemu_runs_here_without_being_installed() {
+    fn a_fetched_qemu_runs_without_installation() {
         let emulator = match Emulator::fetched(Arch::Amd64) {
             Err(LabError::Missing(missing)) => return println!("SKIPPED: {missing}"),
             other => other.unwrap(),

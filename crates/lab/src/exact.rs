@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plugin_is_given_the_kernels_entries() {
+    fn the_plugin_receives_the_entry_points_of_the_kernel() {
         let symbols = symbols(Some((2960, 2404)));
         let wanted = Wanted { worst: 20, ordinary: 8, part: Part::Samples };
         insta::assert_snapshot!(plugin_option(Arch::Amd64, &symbols, wanted).unwrap(), @"./exact.so,out=exact.bin,keep=20,ordinary=8,comm=2960,pid=2404,switch=0xffffffff81003270,entries_begin=0xffffffff81c00290,entries_end=0xffffffff81c00990,entry=0xffffffff81c00990,entry=0xffffffff81c00ef0");
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preempt_count_is_a_variable_or_in_another() {
+    fn the_preempt_count_is_found_by_itself_or_in_pcpu_hot() {
         let own = "000000000001fb40 A __preempt_count\n000000000001fb80 A pcpu_hot\n";
         assert_eq!(preempt_count(own), Some(0x1fb40));
         assert_eq!(preempt_count("0000000000035480 A pcpu_hot\n"), Some(0x35488));
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn arm64_enters_its_kernel_by_vectors_and_counts_in_each_task() {
+    fn arm64_entries_are_vectors_and_its_preempt_count_is_per_task() {
         let kallsyms = "ffff800080010800 T vectors\nffff800080020000 T cpu_switch_to\n\
                         ffff800080030000 t __schedule\n";
         let symbols = Symbols { kallsyms: kallsyms.into(), count: Some(16), ..symbols(None) };
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_are_kept_as_they_are() {
+    fn symbols_are_restored_from_their_text() {
         for (task, count) in [(None, None), (Some((8, 16)), None), (Some((8, 16)), Some(24))] {
             let symbols = Symbols { count, ..symbols(task) };
             let again = parse_symbols(&symbols_text(&symbols)).unwrap();

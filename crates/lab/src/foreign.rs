@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_of_a_file_is_what_dpkg_says() {
+    fn the_package_of_a_file_is_parsed_from_dpkg_output() {
         let diverted = "diversion by dash from: /bin/sh\ndiversion by dash to: \
                         /bin/sh.distrib\ndash: /bin/sh\n";
         assert_eq!(of_answer(diverted).as_deref(), Some("dash"));

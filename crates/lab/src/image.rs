@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_such_image_is_left_alone() {
+    fn other_kernel_images_are_not_unpacked() {
         let mut image = vec![0; 4096];
         assert_eq!(elf_of(&image), None);
         image[0x202..0x206].copy_from_slice(b"HdrS");

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_come_before_files_and_usr_is_merged() {
+    fn an_initramfs_lists_directories_before_files_with_usr_merged() {
         let mut tree = Tree::new();
         tree.file("", "/lib/x/libc.so", Source::Bytes(b"abc".to_vec()), 0o100644).unwrap();
         tree.file("", "/usr//bin/./tool", Source::Host("/proc/self/exe".into()), 0o755).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn a_missing_file_of_an_initramfs_is_named() {
         let mut tree = Tree::new();
         tree.file("", "/a", Source::Host("/no/such".into()), 0o644).unwrap();
         let dir = tempfile::tempdir().unwrap();

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_series_and_flavour() {
+    fn kernel_names_are_parsed_into_series_and_flavour() {
         let rt = DebianName::parse("debian:6.1-rt").unwrap();
         assert_eq!(rt, DebianName { series: "6.1".into(), realtime: true });
         assert_eq!(

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_test_itself_needs_the_c_library_and_the_linker() {
+    fn libraries_of_a_program_include_libc_and_the_dynamic_linker() {
         let libraries =
             Libraries::of_the_system().closure(&std::env::current_exe().unwrap()).unwrap();
         let has = |part: &str| libraries.iter().any(|path| path.to_string_lossy().contains(part));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_needs_nothing_and_a_torn_program_is_an_error() {
+    fn a_script_has_no_libraries_and_a_truncated_program_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
         fs::write(&path, "#!/bin/sh\n").unwrap();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn ld_so_conf_is_followed() {
+    fn directories_are_read_from_ld_so_conf_and_its_includes() {
         let dir = tempfile::tempdir().unwrap();
         let conf = dir.path().join("ld.so.conf");
         fs::create_dir(dir.path().join("d")).unwrap();

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modinfo_names_hard_and_soft_needs() {
+    fn hard_and_soft_dependencies_are_read_from_modinfo() {
         let text =
             "license=GPL\0depends=jbd2,mbcache\0softdep=pre: crc32c post: x\0depends=\0garbage";
         let needs = Needs::from_modinfo(text);
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_canonical() {
+    fn module_names_are_canonical() {
         assert_eq!(name_of("virtio-rng.ko.xz"), Some("virtio_rng".into()));
         assert_eq!(name_of("9p.ko"), Some("9p".into()));
         assert_eq!(name_of("modules.order"), None);
     }
 
     #[test]
-    fn what_is_not_there_or_not_a_module_is_said() {
+    fn missing_and_malformed_modules_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("kernel")).unwrap();
         fs::write(dir.path().join("kernel/bad.ko"), "no module").unwrap();

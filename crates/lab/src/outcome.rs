@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_and_want_of_memory_are_told_apart() {
+    fn panics_and_out_of_memory_of_a_guest_are_distinguished() {
         let console =
             "[    1.5] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.6] CPU: 0";
         let judged = judge(&exited(), &Status::default(), console, "");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_says_how_far_it_came() {
+    fn other_guest_failures_report_the_phase_reached() {
         let job = Status::parse("job-started\n");
         let hung = judge(&How::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
         insta::assert_snapshot!(hung, @"the guest was still running while the job ran when its limit of 2 s was reached");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_others_had_is_not_its_own() {
+    fn time_waiting_for_a_cpu_is_not_own_time() {
         if !Path::new("/proc/self/schedstat").exists() {
             return println!("SKIPPED: the kernel counts no waiting (no /proc/PID/schedstat)");
         }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_nobody_has_the_whole_time() {
+    fn without_waiters_own_time_is_all_time() {
         let sleeping = Spinning(Command::new("sleep").arg("1000").spawn().unwrap());
         let own = OwnTime { steal: vec![u32::MAX; 4096], ..OwnTime::begin(sleeping.0.id()) };
         std::thread::sleep(Duration::from_millis(200));

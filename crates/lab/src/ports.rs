@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_comes_back_whole_or_not_at_all() {
+    fn an_archive_is_unpacked_completely_or_refused() {
         let whole = archive();
         let files = unpack(&whole).unwrap();
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn status_lines_are_read_as_far_as_they_came() {
+    fn a_truncated_guest_status_is_parsed() {
         let status = Status::parse(
             "release 6.1.0\nproblem insmod x: no\njob-started\njob-ended 3\noom-kills 1\ncompl",
         );
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_fills_nothing_but_its_own_files() {
+    fn sizes_read_from_a_guest_are_limited() {
         let place = tempfile::tempdir().unwrap();
         let status = place.path().join("status");
         let line = "problem it goes on and on\n";

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_closed_and_one_of_others_is_refused() {
+    fn a_private_directory_is_made_private_or_refused_if_foreign() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         directory(&at("new/cache")).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_and_links_are_not_opened() {
+    fn foreign_files_and_symbolic_links_are_not_opened() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         fs::write(at("own"), "x").unwrap();

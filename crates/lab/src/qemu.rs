@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_what_the_page_says() {
+    fn the_qemu_command_line_matches_the_documentation() {
         let args = machine(Accel::Tcg, " isolcpus=1 ").args().unwrap();
         let args: Vec<String> = args.into_iter().map(|arg| arg.into_string().unwrap()).collect();
         insta::assert_snapshot!(args.join(" ").replace(" -", "\n-"), @r"
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raspberry_pi_has_a_card_and_only_the_cpus_wanted() {
+    fn a_raspberry_pi_boots_with_a_card_and_the_requested_cpus() {
         let board = Machine {
             arch: Arch::Arm64,
             board: Board::Raspi3b,

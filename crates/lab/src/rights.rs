@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_root_with_both_rights_gives_them_up() {
+    fn privileges_are_dropped_only_by_root_with_both_capabilities() {
         let status =
             |uid: u32, set: &str| format!("Name:\tx\nUid:\t0\t{uid}\t0\t0\nCapEff:\t{set}\n");
         assert!(can_change_user(&status(0, "000001ffffffffff")));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_starts_programs_or_becomes_root_again() {
+    fn qemu_can_neither_spawn_programs_nor_regain_privileges() {
         let words = |nobody| format!("{:?}", Rights { nobody }.args());
         assert!(words(true).contains("spawn=deny") && words(true).contains("user=65534:65534"));
         assert!(words(false).contains("spawn=deny") && words(false).contains("elevateprivileges"));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_skip_or_none_is_the_same_time() {
+    fn the_clock_of_a_saved_guest_is_advanced_to_the_next_second() {
         for (bias, settled) in
             [(0, 1), (210_584, 1), (3_999_999, 1), (1_000_000_000, 2), (1_003_999_999, 2)]
         {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_program_says_how_to_get_it() {
+    fn a_missing_program_is_reported_with_its_package() {
         let Err(LabError::Missing(missing)) = find("no-such-program", "some-package") else {
             panic!()
         };
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_carries_its_last_words() {
+    fn a_failed_program_is_reported_with_the_end_of_its_stderr() {
         let sh = find("sh", "dash").unwrap();
         let output =
             run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/"))

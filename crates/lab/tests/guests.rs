@@ -59,7 +59,7 @@ static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
 });
 
 #[test]
-fn a_job_gives_back_its_files_its_output_and_its_status() {
+fn a_job_in_a_guest_returns_its_files_output_and_status() {
     let Some(result) = &*PLAIN else { return };
     assert!(
         text(result, "version").starts_with("Linux version 6.1."),
@@ -77,7 +77,7 @@ fn a_job_gives_back_its_files_its_output_and_its_status() {
 }
 
 #[test]
-fn programs_come_with_their_libraries_and_modules_with_what_they_need() {
+fn programs_and_modules_are_copied_with_their_dependencies() {
     let Some(result) = &*PLAIN else { return };
     assert!(text(result, "ls").contains("GNU coreutils"), "{}", text(result, "ls"));
     for module in ["ext4", "jbd2", "mbcache", "virtio_console"] {
@@ -120,7 +120,7 @@ fn the_command_line_takes_effect() {
 }
 
 #[test]
-fn a_panic_is_recognised_and_its_console_log_kept() {
+fn a_guest_panic_is_detected_with_its_console_log() {
     let Some(guest) = resumed("echo before; echo c >/proc/sysrq-trigger") else { return };
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let Outcome::Panicked(line) = &result.outcome else { panic!("{}", testing::story(&result)) };
@@ -130,7 +130,7 @@ fn a_panic_is_recognised_and_its_console_log_kept() {
 }
 
 #[test]
-fn a_job_that_hangs_is_ended_when_its_time_is_up() {
+fn a_hanging_job_is_killed_at_its_timeout() {
     let Some(mut guest) = guest(STANDARD, "echo before; sleep 100000") else { return };
     // The time to boot at the current speed, and some more; on a disturbed machine it may still not
     // have reached the job.
@@ -146,7 +146,7 @@ fn a_job_that_hangs_is_ended_when_its_time_is_up() {
 }
 
 #[test]
-fn want_of_memory_is_recognised_and_results_still_come() {
+fn results_of_a_guest_are_returned_although_it_ran_out_of_memory() {
     // The shell doubles a variable until the kernel kills it.
     let script =
         "echo kept >/results/kept; exec sh -c 'x=0123456789abcdef; while :; do x=$x$x; done'";
@@ -161,7 +161,7 @@ fn want_of_memory_is_recognised_and_results_still_come() {
 }
 
 #[test]
-fn a_guest_that_powers_off_by_itself_is_no_success() {
+fn a_guest_that_powers_off_before_its_job_ends_is_a_failure() {
     let Some(guest) = resumed("echo before; poweroff -f; sleep 100000") else { return };
     let Some(result) = testing::or_skip(guest.run()) else { return };
     assert_eq!(result.outcome, Outcome::EndedEarly(Phase::Job), "{}", testing::story(&result));
@@ -216,7 +216,7 @@ fn a_job_that_takes_the_status_port_is_ended() {
 }
 
 #[test]
-fn what_qemu_refuses_is_told_in_its_words() {
+fn errors_of_qemu_are_reported_in_its_own_words() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.qemu_args = vec!["-device".into(), "no-such-device".into()];
     let Some(result) = testing::or_skip(guest.run()) else { return };
@@ -245,7 +245,7 @@ fn the_hosts_programs_run_in_an_rt_guest_without_a_trace_on_the_host() {
 }
 
 #[test]
-fn virtual_time_repeats_to_the_last_digit() {
+fn virtual_time_is_reproducible_to_the_last_digit() {
     let script = format!(
         "{CLEAR_PAGES}
          for i in 1 2 3; do usleep 1000; cat /proc/uptime /proc/schedstat /proc/stat; done
@@ -356,7 +356,7 @@ fn ask(stream: &UnixStream, over: &AtomicBool) -> std::io::Result<usize> {
 }
 
 #[test]
-fn virtual_time_is_refused_where_it_would_not_repeat() {
+fn virtual_time_is_refused_if_it_would_not_be_reproducible() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.accel = Accel::VirtualTime;
     let described = guest.run().unwrap_err().to_string();
@@ -381,7 +381,7 @@ fn files_that_do_not_fit_into_the_memory_are_refused() {
 }
 
 #[test]
-fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
+fn virtual_time_of_an_arm64_guest_is_reproducible() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
     // A program of this machine is taken from the packages of the guest's architecture.
     guest.programs = vec!["/bin/ls".into()];
@@ -401,7 +401,7 @@ fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
 
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
+fn a_raspberry_pi_guest_returns_reproducible_results_on_its_card() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
     guest.board = Board::Raspi3b;
     let described = guest.run().unwrap_err().to_string();

@@ -155,7 +155,7 @@ mod tests {
     use punctual_core::{Nanos, SeriesData};
 
     #[test]
-    fn two_threads_lose_nothing() {
+    fn a_counter_shared_by_two_threads_loses_no_sample() {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(10), period: None };
         let (mut writer, mut reader) = binned_counter(shape);
         let mut data = SeriesData::new(shape);

@@ -208,7 +208,7 @@ mod tests {
     use punctual_core::SeriesShape;
 
     #[test]
-    fn what_goes_into_the_ring_is_in_the_statistics() {
+    fn samples_from_the_ring_are_counted_in_the_statistics() {
         let shape = SeriesShape {
             range: Nanos::MILLI,
             resolution: Nanos::MICRO,

@@ -301,7 +301,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_is_read_plus_dropped(bursts in proptest::collection::vec(0usize..20, 1..30)) {
+        fn samples_are_read_or_dropped(bursts in proptest::collection::vec(0usize..20, 1..30)) {
             let (mut producer, mut consumer) = ring(8);
             let (mut written, mut read, mut dropped, mut next) = (0u64, 0u64, 0u64, 0u64);
             for burst in bursts {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_away_for_long_loses_nothing_while_the_backlog_is_filled() {
+    fn a_slow_reader_loses_no_sample_if_the_backlog_is_used() {
         let (mut producer, mut consumer) = ring(64);
         let (backup_drain, mut dropped, mut read) = (consumer.backup_drain(), 0, 0);
         for k in 0..10_000i64 {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_has_a_bound_and_what_is_beyond_is_counted() {
+    fn samples_beyond_the_limit_of_the_backlog_are_counted() {
         let (mut producer, mut consumer) = ring(1 << 10);
         let backup_drain = consumer.backup_drain();
         let all = BACKLOG as i64 + 5_000;
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_shows_every_sample_or_counts_the_overwritten() {
+    fn snapshots_read_each_sample_or_count_it_as_overwritten() {
         let (mut producer, mut consumer) = ring(64);
         let mut snapshot_reader = consumer.snapshot_reader();
         let writer =

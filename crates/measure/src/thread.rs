@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_yields_are_no_preemption() {
+    fn sched_yield_is_not_counted_as_preemption() {
         let usage = Usage { involuntary_switches: 5, ..Usage::default() };
         assert_eq!(without_yields(usage, &Yields(3)).involuntary_switches, 2);
         assert_eq!(without_yields(usage, &Yields(9)).involuntary_switches, 0);

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn a_sample_above_the_limit_trips_the_stop_and_names_its_series() {
+    fn a_latency_above_the_limit_stops_the_run_and_names_its_series() {
         let plan = Plan {
             method: Method::NanosleepAbsolute,
             clock: libc::CLOCK_MONOTONIC,

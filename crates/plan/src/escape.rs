@@ -52,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_could_fool_a_terminal_is_escaped() {
+    fn control_and_bidi_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[31m\n\u{202e}é"), "a\\u{1b}[31m\\n\\u{202e}é");
         assert_eq!(pictured("a\u{1b}\t\u{7f}\u{202e}"), "a␛\t␡\u{fffd}");
         assert_eq!(clipped(&"é".repeat(61)).chars().count(), 61);
@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_unprintable_is_left(text in "\\PC*|(?s).{0,40}") {
+        fn escaped_text_has_no_unprintable_character(text in "\\PC*|(?s).{0,40}") {
             prop_assert!(!printable(&text).chars().any(is_unprintable));
             prop_assert!(!pictured(&text).chars().any(|c| c != '\t' && is_unprintable(c)));
             prop_assert_eq!(pictured(&text).chars().count(), text.chars().count());

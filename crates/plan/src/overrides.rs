@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_stands_for_a_number_of_samples_and_is_that_of_phases() {
+    fn an_overriding_duration_replaces_samples_and_phase_durations() {
         let text = applied(TWO, "duration", "\"3s\"");
         assert_eq!(text.matches("duration = \"3s\"").count(), 2, "{text}");
         assert!(!text.contains("samples"), "{text}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_measure_and_what_is_no_toml_is_refused_or_left_as_it_is() {
+    fn an_override_is_refused_without_a_measure_or_outside_of_toml() {
         let one = [("period".to_owned(), "1".to_owned())];
         let apply = |path: &str, text: &str| apply(Path::new(path), text.as_bytes(), &one);
         assert!(matches!(apply("x.toml", "name = \"x\"\n"), Err(OverrideError::NoMeasure)));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_below_a_measure_stay_below_it() {
+    fn an_override_keeps_subtables_of_a_measure() {
         let text = "[[measure]]\nkind = \"timer\"\n[measure.histogram]\nrange = \"1ms\"\n";
         let text = applied(text, "priority", "80");
         let parsed: toml::Table = toml::from_str(&text).unwrap();

@@ -95,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mixer_is_the_published_one() {
+    fn the_seed_mixer_matches_its_published_values() {
         // The first outputs of SplitMix64 from state 1234567, as in the test of the reference
         // implementation.
         assert_eq!(mixed(1_234_567), 6_457_827_717_110_365_317);
     }
 
     #[test]
-    fn what_is_drawn_is_spread_and_within_bounds() {
+    fn drawn_offsets_are_uniform_within_their_bound() {
         let all: Vec<i64> =
             (0..1000).map(|seed| drawn(seed, Stream::Loads, 0, 0, Nanos::MILLI).ns()).collect();
         assert!(all.iter().all(|ns| (0..1_000_000).contains(ns)));

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_split_and_nothing_is_expanded() {
+    fn command_lines_are_split_without_expansion() {
         let split = |text: &str| command(text).unwrap();
         assert_eq!(split("stress-ng --fork 2"), ["stress-ng", "--fork", "2"]);
         assert_eq!(
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_named() {
+    fn values_out_of_bounds_are_refused_with_the_bound() {
         let period = |text: &str| message(duration(text, Nanos::MICRO, Nanos::SECOND));
         assert_eq!(period("999ns"), "`999ns` is too short: at least 1us ()");
         assert_eq!(period("0"), "`0` is too short: at least 1us ()");
@@ -403,7 +403,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arguments_survive_quoting(argv in proptest::collection::vec("[^\\x00]{0,12}", 0..6)) {
+        fn quoting_preserves_arguments(argv in proptest::collection::vec("[^\\x00]{0,12}", 0..6)) {
             let argv: Vec<String> = ["x".to_owned()].into_iter().chain(argv).collect();
             prop_assert_eq!(command(&shell_words::join(&argv)), Ok(argv));
         }

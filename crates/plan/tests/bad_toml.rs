@@ -15,7 +15,7 @@ fn with_timer(more: &str) -> String {
 }
 
 #[test]
-fn unknown_keys_come_with_the_nearest_known_word() {
+fn unknown_keys_are_refused_with_a_suggestion() {
     insta::assert_snapshot!(with_timer("priorty = 3; quux = 1; [experimnt]"), @r"
     3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
     4:1: error: `quux` is not known in `[[measure]]`; known are kind, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, histogram, stop_above, counters, require, equivalence, phases, systress, method, clock, period, offset
@@ -24,7 +24,7 @@ fn unknown_keys_come_with_the_nearest_known_word() {
 }
 
 #[test]
-fn wrong_types_say_what_was_expected() {
+fn wrong_types_are_refused_with_the_expected_type() {
     insta::assert_snapshot!(with_timer("cpus = 1; period = 1.5; priority = 'high'; require = 'max < 1ms'; histogram = 3; threads = true"), @r#"
     3:8: error: `cpus`: expected a string, found an integer; put it in quotes: `"1"`
     4:10: error: `period`: expected a duration, found a float; put a unit behind it and both in quotes: `"1.5s"`, `"1.5ms"` or `"1.5us"`
@@ -48,7 +48,7 @@ fn wrong_types_say_what_was_expected() {
 }
 
 #[test]
-fn counters_that_there_are_not_or_twice_are_refused() {
+fn unknown_and_duplicate_counters_are_refused() {
     insta::assert_snapshot!(with_timer("counters = ['cycle', 'sched:', 'faults', 'page-faults']"), @r"
     3:13: error: `counters`: `cycle` is not an event; did you mean `cycles`?
     3:22: error: `counters`: `sched:` is not an event; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such as context-switches or cycles
@@ -60,7 +60,7 @@ fn counters_that_there_are_not_or_twice_are_refused() {
 }
 
 #[test]
-fn wrong_units_and_absurd_durations_are_refused() {
+fn wrong_units_and_durations_out_of_range_are_refused() {
     insta::assert_snapshot!(with_timer("period = '1 msec'; offset = '5'; duration = '-1s'; stop_above = '2h'"), @r"
     3:10: error: `period`: `msec` is not a unit of time (ns, us, ms, s, min, h, d): did you mean `sec`?
     4:10: error: `offset`: `5` has no unit: write `5ns`, `5us`, `5ms`, `5s`, `5min`, `5h` or `5d`
@@ -88,7 +88,7 @@ fn wrong_units_and_absurd_durations_are_refused() {
 }
 
 #[test]
-fn cpus_must_be_there_and_online() {
+fn missing_and_offline_cpus_are_refused() {
     insta::assert_snapshot!(with_timer("cpus = '0-5'"), @r"
     3:8: error: CPUs 4-5 do not exist; this system has CPUs 0-3
     3:8: error: CPU 3 is offline; online are 0-2
@@ -100,7 +100,7 @@ fn cpus_must_be_there_and_online() {
 }
 
 #[test]
-fn priorities_fit_their_policy() {
+fn priorities_that_do_not_fit_their_policy_are_refused() {
     insta::assert_snapshot!(with_timer("priority = 0"), @"3:12: error: `priority`: 0 is not a priority; 1 (lowest) to 99 (highest)");
     insta::assert_snapshot!(with_timer("policy = 'fifo'; priority = 100"), @"4:12: error: `priority`: 100 is not a priority; 1 (lowest) to 99 (highest)");
     insta::assert_snapshot!(with_timer("policy = 'other'; priority = 5"), @"4:12: error: SCHED_OTHER has no priority; choose the policy fifo or rr, or leave the priority out");
@@ -111,7 +111,7 @@ fn priorities_fit_their_policy() {
 }
 
 #[test]
-fn methods_clocks_and_deadlines_go_together() {
+fn contradictory_methods_clocks_and_deadlines_are_refused() {
     insta::assert_snapshot!(with_timer("method = 'deadline'; policy = 'fifo'"), @"3:10: error: the method `deadline` waits for the period of SCHED_DEADLINE, and the policy is SCHED_FIFO; choose the policy `deadline`, or another method");
     insta::assert_snapshot!(with_timer("method = 'timerfd'; clock = 'tai'"), @"4:9: error: the method `timerfd` cannot use CLOCK_TAI: timerfd_create(2) takes no CLOCK_TAI; choose another clock or method");
     insta::assert_snapshot!(with_timer("method = 'deadline'; clock = 'realtime'"), @"4:9: error: the method `deadline` cannot use CLOCK_REALTIME: SCHED_DEADLINE counts its periods on no such clock; choose another clock or method");
@@ -131,7 +131,7 @@ fn methods_clocks_and_deadlines_go_together() {
 }
 
 #[test]
-fn lengths_do_not_contradict_each_other() {
+fn contradictory_durations_are_refused() {
     insta::assert_snapshot!(with_timer("duration = '1s'; samples = 10"), @"4:11: error: a measure ends after a duration or after a number of samples, not both; leave one of them out");
     insta::assert_snapshot!(with_timer("samples = 0"), @"3:11: error: `samples`: 0 is out of bounds: 1 to 1000000000000");
     insta::assert_snapshot!(with_timer("samples = 5000; [[phase]]; duration = '1s'"), @"3:11: error: this measure takes 5s, and the phase `phase-1` only 1s; lengthen the phase, or shorten the measure");
@@ -142,7 +142,7 @@ fn lengths_do_not_contradict_each_other() {
 }
 
 #[test]
-fn histograms_fit_into_memory() {
+fn histograms_too_large_for_memory_are_refused() {
     insta::assert_snapshot!(with_timer("histogram = { range = '1s', resolution = '1ns' }"), @"3:23: error: a histogram of 1s in steps of 1ns has 1000000001 bins (7629 MiB): at most 16777216; choose a resolution of 60ns, or a range of 16777215ns");
     insta::assert_snapshot!(with_timer("threads = 1000; histogram = { range = '10s' }"), @"4:23: error: the histograms of all series need 74 GiB, and may take 2048 MiB (1/4 of this system's memory); choose a coarser resolution, a shorter range, fewer threads or fewer phases");
     insta::assert_snapshot!(with_timer("histogram = { resolution = '2ms' }"), @"3:28: error: a bin of the histogram (2ms) is wider than all of it (1ms); choose a finer resolution or a larger range");
@@ -150,7 +150,7 @@ fn histograms_fit_into_memory() {
 }
 
 #[test]
-fn threads_and_series_are_bounded() {
+fn too_many_threads_or_series_are_refused() {
     insta::assert_snapshot!(with_timer("threads = 0"), @"3:11: error: `threads`: 0 is out of bounds: 1 to 1024");
     insta::assert_snapshot!(with_timer("threads = 1025"), @"3:11: error: `threads`: 1025 is out of bounds: 1 to 1024");
     insta::assert_snapshot!(with_timer(&format!("threads = 1024; {TIMER}; ")), @"4:1: error: with this measure 1027 threads would run at the same time: at most 1024; measure on fewer CPUs, with fewer threads, or in fewer phases");
@@ -163,7 +163,7 @@ fn threads_and_series_are_bounded() {
 }
 
 #[test]
-fn programs_must_be_there() {
+fn missing_programs_are_refused() {
     insta::assert_snapshot!(with_timer("[[load]]; command = 'no-such --fork 2'"), @"4:11: error: cannot run `no-such`: no such program in PATH; install it, or write the path of the program");
     insta::assert_snapshot!(with_timer("[[load]]"), @r#"3:1: error: this load has no command; write `command = "stress-ng --fork 2"`"#);
     insta::assert_snapshot!(with_timer("[[load]]; command = \"x 'y\""), @"4:11: error: `command`: a quote is never closed");
@@ -176,7 +176,7 @@ fn programs_must_be_there() {
 }
 
 #[test]
-fn names_are_unique_and_found() {
+fn duplicate_and_unknown_names_are_refused() {
     insta::assert_snapshot!(with_timer(&format!("name = 'a'; {TIMER}; name = 'a'")), @"6:8: error: there are two measures called `a`; give one another name");
     insta::assert_snapshot!(with_timer("[[load]]; name = 'x'; command = 'x'; [[load]]; name = 'x'; command = 'y'"), @"7:8: error: there are two loads called `x`; give one another name");
     insta::assert_snapshot!(with_timer("phases = ['idel']; [[phase]]; name = 'idle'; duration = '1s'; loads = ['frok', 'frok']; [[load]]; name = 'fork'; command = 'x'"), @r"
@@ -235,7 +235,7 @@ fn systress_files_hold_one_thread() {
 }
 
 #[test]
-fn partitions_leave_a_cpu_and_are_not_straddled() {
+fn partitions_without_remaining_cpu_or_straddled_are_refused() {
     insta::assert_snapshot!(with_timer("[partition]; cpus = '0-2'"), @"4:8: error: a partition of CPUs 0-2 leaves no CPU for everything else; leave one of 0-2 out");
     insta::assert_snapshot!(with_timer("[partition]; name = '../x'"), @r#"
     3:1: error: `[partition]` needs the CPUs to set apart; write `cpus = "3"`
@@ -265,12 +265,12 @@ fn real_time_everywhere_needs_force() {
 }
 
 #[test]
-fn what_is_right_gives_no_problem() {
+fn a_correct_file_has_no_problems() {
     plan(&TIMER.replace("; ", "\n"));
 }
 
 #[test]
-fn what_was_published_is_of_a_measure_that_there_is() {
+fn published_results_of_unknown_measures_are_refused() {
     let timer = "[[measure]]; kind = 'timer'; name = 'timer'; duration = '1s'";
     let result = "[published]; source = 'x'; [[published.result]]; what = 'w'; value = 'v'";
     insta::assert_snapshot!(problems(&format!("{result}; here = 'timr: max'; shape = 'timer@no: p50 > 2 * timer: p50'; {timer}")), @r"

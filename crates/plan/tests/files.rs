@@ -19,7 +19,7 @@ fn an_empty_file_is_refused() {
 }
 
 #[test]
-fn a_file_of_100_megabytes_is_refused_at_once() {
+fn an_oversized_file_is_refused_immediately() {
     insta::assert_snapshot!(refused(&vec![b'['; 100 << 20]), @r"
     error: the file has more than 1048576 bytes: not an experiment file
     --> test.toml
@@ -95,7 +95,7 @@ fn control_characters_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn many_problems_are_counted_and_the_first_are_shown() {
+fn problems_beyond_the_limit_are_counted_instead_of_shown() {
     let text: String = (0..5_000).map(|k| format!("key{k} = 1\n")).collect();
     let problems = resolved("test.toml", &text).unwrap_err();
     assert_eq!(problems.errors(), 5_000);
@@ -109,7 +109,7 @@ fn many_problems_are_counted_and_the_first_are_shown() {
 }
 
 #[test]
-fn a_very_long_line_is_not_shown_whole() {
+fn a_very_long_line_is_shown_truncated() {
     let line = format!("x = \"{}\" ; y = \"{}\"", "a".repeat(100_000), "b".repeat(100_000));
     let shown = resolved("test.toml", &line).unwrap_err().to_string();
     assert!(shown.len() < 10_000, "{}", shown.len());
@@ -117,7 +117,7 @@ fn a_very_long_line_is_not_shown_whole() {
 }
 
 #[test]
-fn errors_are_shown_like_those_of_a_compiler() {
+fn errors_are_formatted_like_those_of_a_compiler() {
     let toml = "\
 [[measure]]
 name = \"timer\"
@@ -195,7 +195,7 @@ command = \"no-such-program --fork 2\"
 }
 
 #[test]
-fn what_could_be_wrong_only_because_of_another_error_is_not_reported() {
+fn consequential_errors_are_not_reported() {
     // The measure's own duration is invalid: the endless phase that follows from it is no error of
     // the file.
     let toml = "[[measure]]\nkind = 'timer'\nduration = '1 secnd'\n[[phase]]\nname = \
@@ -204,7 +204,7 @@ fn what_could_be_wrong_only_because_of_another_error_is_not_reported() {
 }
 
 #[test]
-fn rows_are_for_programs() {
+fn problems_are_available_as_machine_readable_rows() {
     let problems =
         resolved("test.toml", "[[measure]]\nkind = 'timer'\n[[phase]]\n[[load]]\ncommand = 'x'\n")
             .unwrap();

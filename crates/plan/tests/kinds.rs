@@ -105,7 +105,7 @@ fn what_cannot_be_is_refused_in_its_place() {
 }
 
 #[test]
-fn what_could_do_harm_needs_force() {
+fn harmful_measures_are_refused_without_force() {
     if cfg!(target_arch = "x86_64") {
         let reboot = "call = 'number'; number = 169";
         insta::assert_snapshot!(of("syscall", reboot), @r#"
@@ -126,7 +126,7 @@ fn what_could_do_harm_needs_force() {
 }
 
 #[test]
-fn a_kind_says_which_series_there_are_and_where() {
+fn each_workload_kind_defines_its_threads_and_series() {
     let measure = |kind: &str, more: &str| {
         let plan = plan(&format!("[[measure]]\nkind = '{kind}'\n{more}\n"));
         let measure = &plan.phases[0].measures[0];
@@ -163,7 +163,7 @@ fn a_kind_says_which_series_there_are_and_where() {
 }
 
 #[test]
-fn every_default_is_written_out_and_described() {
+fn every_default_is_printed_and_described() {
     for (word, kind) in WorkloadKind::WORDS {
         let needed = if *kind == WorkloadKind::Program { "comm = 'x'\n" } else { "" };
         let plan = plan(&format!("[[measure]]\nkind = '{word}'\n{needed}"));
@@ -264,7 +264,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_plan_of_any_kind_is_read_back(
+    fn a_plan_of_any_workload_kind_is_parsed_as_printed(
         (_, picked) in select(WorkloadKind::WORDS).prop_flat_map(|(kind, _)| {
             (
                 Just(kind),
@@ -301,7 +301,7 @@ proptest! {
 }
 
 #[test]
-fn a_timer_stays_what_it_was() {
+fn the_kind_timer_is_a_timer_workload() {
     let plan = plan("[[measure]]\nkind = 'timer'\n");
     assert!(matches!(plan.phases[0].measures[0].workload, Workload::Timer(_)));
 }

@@ -81,7 +81,7 @@ fn every_combination_but_the_excluded_is_a_cell() {
 }
 
 #[test]
-fn isolation_needs_the_cpus_and_sets_them_apart_in_two_ways() {
+fn isolation_of_a_lab_uses_isolcpus_or_a_partition() {
     let text = |isolated: &str| {
         format!(
             "[lab]\nexperiment = 'base.toml'\n{isolated}\n[axes]\nisolation = ['none', \
@@ -175,7 +175,7 @@ fn mistakes_are_reported_with_their_place() {
 }
 
 #[test]
-fn what_contradicts_the_experiment_is_reported() {
+fn axes_that_contradict_the_experiment_are_refused() {
     let cells = |axes: &str| {
         lab(&format!("[lab]\nexperiment = 'base.toml'\n[axes]\n{axes}\n"))
             .cells()
@@ -232,7 +232,7 @@ fn the_documented_file_is_one() {
 }
 
 #[test]
-fn what_is_wrong_with_an_axis_is_said_once() {
+fn an_error_in_an_axis_is_reported_once() {
     for text in ["kernl = ['6.1', '6.12']", "policy = [1]", "preemption = ['some']"] {
         let text = format!("[axes]\n{text}\n[[measure]]\nkind = 'timer'\n");
         let said = read(&text).expect_err(&text);

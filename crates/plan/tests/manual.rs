@@ -107,7 +107,7 @@ const SPARSE: &str = "[experiment]\n[record]\n[explain]\n[partition]\ncpus = '2'
                       duration = '1s'\nloads = ['x']\n";
 
 #[test]
-fn stated_defaults_are_those_of_plans() {
+fn documented_defaults_equal_those_of_plans() {
     let plan: toml::Table = support::plan(SPARSE).to_toml().parse().unwrap();
     let mut compared = 0;
     for section in sections() {
@@ -138,7 +138,7 @@ fn stated_defaults_are_those_of_plans() {
 }
 
 #[test]
-fn every_example_runs() {
+fn every_example_of_the_manual_is_valid() {
     let cpus: CpuSet = "0-3".parse().unwrap();
     let context = ResolveContext { online: cpus.clone(), present: cpus, ..support::context() };
     let manual = manual();

@@ -227,7 +227,7 @@ loads = ["sh-2", "sh"]
 }
 
 #[test]
-fn the_controller_thread_keeps_away_from_what_is_measured() {
+fn the_controller_runs_on_cpus_that_are_not_measured() {
     let controller = |more: &str| with_timer(more).controller_cpus.to_string();
     assert_eq!(controller("cpus = '1-2'"), "0");
     assert_eq!(controller("cpus = '0'\n[[measure]]\nkind = 'timer'\ncpus = '2'"), "1");
@@ -238,7 +238,7 @@ fn the_controller_thread_keeps_away_from_what_is_measured() {
 }
 
 #[test]
-fn a_partition_is_measured_and_loads_stay_outside() {
+fn measures_run_in_the_partition_and_loads_outside() {
     let plan = with_timer("[[load]]\ncommand = 'x'\n[partition]\ncpus = '2'");
     assert_eq!(plan.phases[0].measures[0].cpus.to_string(), "2");
     assert_eq!(plan.phases[0].loads[0].cpus.to_string(), "0-1");
@@ -249,7 +249,7 @@ fn a_partition_is_measured_and_loads_stay_outside() {
 }
 
 #[test]
-fn threads_are_named_and_start_one_after_the_other() {
+fn threads_have_names_and_staggered_start_offsets() {
     let threads = |more: &str| {
         let plan = with_timer(more);
         let threads = plan.phases[0].measures[0].threads.iter();
@@ -267,7 +267,7 @@ fn threads_are_named_and_start_one_after_the_other() {
 }
 
 #[test]
-fn names_are_made_unique() {
+fn duplicate_default_names_are_numbered() {
     let toml = format!(
         "{TIMER}{TIMER}name = 'timer-2'\n{TIMER}[[load]]\ncommand = '/bin/x'\n[[load]]\ncommand = \
          'x'\n"
@@ -284,7 +284,7 @@ fn names_are_made_unique() {
 }
 
 #[test]
-fn deadline_method_and_policy_imply_each_other() {
+fn the_deadline_method_implies_the_deadline_policy_and_vice_versa() {
     for more in ["method = 'deadline'", "policy = 'deadline'"] {
         let plan = with_timer(&format!("{more}\nperiod = '10ms'"));
         let measure = &plan.phases[0].measures[0];
@@ -310,7 +310,7 @@ fn deadline_method_and_policy_imply_each_other() {
 }
 
 #[test]
-fn a_measure_lasts_as_long_as_it_says_or_as_the_phase() {
+fn a_measure_without_a_length_lasts_as_long_as_its_phase() {
     let phases = "[[phase]]\nduration = '2s'\n[[phase]]\nduration = '3s'\n[[phase]]\n";
     let lengths = |more: &str| {
         let plan = with_timer(&format!("{more}\n{phases}"));
@@ -334,7 +334,7 @@ fn a_measure_lasts_as_long_as_it_says_or_as_the_phase() {
 }
 
 #[test]
-fn problems_of_a_plan_are_none_for_measures_in_other_phases() {
+fn thread_limits_apply_to_each_phase_separately() {
     // 128 phases with one measure each: the limit of threads holds for each phase, not for all
     // together.
     let mut toml = String::new();
@@ -348,7 +348,7 @@ fn problems_of_a_plan_are_none_for_measures_in_other_phases() {
 }
 
 #[test]
-fn what_is_kept_to_explain_depends_on_what_is_measured() {
+fn event_groups_for_explain_depend_on_the_workloads() {
     let events = |text: &str| {
         let explain = plan(text).explain.expect("asked for");
         explain.events.iter().map(|group| group.word()).collect::<Vec<_>>().join(" ")
@@ -389,7 +389,7 @@ fn an_impossible_explain_section_is_refused() {
 }
 
 #[test]
-fn nothing_explains_without_knowing_who_ran() {
+fn explain_without_sched_events_is_refused() {
     insta::assert_snapshot!(support::problems("[explain]\nevents = ['irq']\n[[measure]]\nkind = 'timer'\n"), @r"
     2:10: error: without the events of `sched` the recording does not show what ran; add `sched`, or leave `events` out
     ");

@@ -244,7 +244,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_plan_is_read_back(toml in experiment()) {
+    fn a_plan_is_parsed_as_printed(toml in experiment()) {
         let first = resolved("test.toml", &toml);
         prop_assume!(first.is_ok());
         let plan = first.unwrap().plan;
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn no_file_makes_it_panic(
+    fn no_experiment_file_panics(
         parts in proptest::collection::vec(fragment(), 0..40),
         allow_unknown: bool,
     ) {
@@ -297,7 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+    fn no_input_bytes_panic(bytes: Vec<u8>) {
         let _ = load(Path::new("a"), &bytes, &LoadOptions::default())
             .map_err(|problems| problems.to_string());
     }

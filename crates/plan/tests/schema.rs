@@ -211,7 +211,7 @@ fn misfit(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<St
 }
 
 #[test]
-fn it_fits_the_examples_and_refuses_mistakes() {
+fn the_schema_accepts_examples_and_refuses_mistakes() {
     let (schema, lab_schema) = (schema(), lab_schema());
     let why = |text: &str| {
         let table: toml::Table = text.parse().expect(text);

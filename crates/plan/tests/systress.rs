@@ -85,7 +85,7 @@ program[7] {
 }
 
 #[test]
-fn without_main_nothing_is_switched_on() {
+fn a_systress_file_without_main_has_no_global_settings() {
     let plan = resolved("test.cfg", TIMER).unwrap().plan;
     assert!(!plan.memory_lock && !plan.cpu_load);
     assert_eq!(plan.phases[0].measures[0].cpus.to_string(), "0-2");
@@ -93,7 +93,7 @@ fn without_main_nothing_is_switched_on() {
 }
 
 #[test]
-fn the_toml_of_it_means_the_same() {
+fn a_systress_file_converted_to_toml_gives_the_same_plan() {
     let cfg = format!("main {{\n memlock\n}}\n{TIMER}program[0] {{\n cmdline a 'b c' d\n}}\n");
     let experiment = load(Path::new("test.cfg"), cfg.as_bytes(), &LoadOptions::default()).unwrap();
     insta::assert_snapshot!(experiment.to_toml(), @r#"
@@ -168,7 +168,7 @@ fn wrong_values_are_refused() {
 }
 
 #[test]
-fn the_shape_is_checked() {
+fn malformed_systress_stanzas_are_refused() {
     insta::assert_snapshot!(cfg_problems("main\n memlock\n}\ntimer_thread[0] {\n memlock\ntimer_thread[1] {\n"), @r"
     1:1: error: `main` is not followed by `{`; a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own
     5:2: error: `memlock` is not known in `timer_thread`; known are sched.policy, sched.priority, cpu_affinity, lifetime.duration, stats.histo_size, stats.filename, period, cgroup
@@ -200,7 +200,7 @@ fn the_shape_is_checked() {
 }
 
 #[test]
-fn a_file_is_known_by_its_extension_or_its_content() {
+fn the_file_format_is_detected_by_extension_or_content() {
     for (path, text, right) in [
         ("a.cfg", "timer_thread[0] {\n}\n", true),
         ("a", "\n# x = 1\ntimer_thread[0]\n{\n}\n", true),
@@ -214,7 +214,7 @@ fn a_file_is_known_by_its_extension_or_its_content() {
 }
 
 #[test]
-fn a_timer_has_a_period_and_a_cgroup_follows_from_the_cpus() {
+fn periods_of_systress_are_used_and_cgroups_cause_a_warning() {
     let cfg = "main {\n cgroup nrt\n}\ntimer_thread[0] {\n period 250 us\n cgroup rt\n \
                lifetime.duration 1 s\n}\nprogram[0] {\n cmdline true\n cgroup nrt\n}\n";
     let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));

@@ -18,7 +18,7 @@ fn short(word: &str, section: &str) -> Result<TargetPlan, String> {
 }
 
 #[test]
-fn a_kernel_is_all_that_a_virtual_machine_needs() {
+fn a_virtual_machine_with_only_a_kernel_gets_defaults() {
     let plan = plan(&format!("[target]\nkind = 'vm'\nkernel = '6.1-rt'\n{TIMER}"));
     let toml = plan.to_toml();
     let section = &toml[toml.find("[target]").unwrap()..toml.find("[[measure]]").unwrap()];
@@ -83,7 +83,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn the_short_form_stands_for_the_section() {
+fn the_short_form_of_a_target_equals_its_section() {
     let vm = |word: &str, section: &str| match short(word, section) {
         Ok(TargetPlan::Vm(vm)) => vm,
         other => panic!("{word}: {other:?}"),
@@ -114,7 +114,7 @@ fn the_short_form_stands_for_the_section() {
 }
 
 #[test]
-fn a_short_form_that_makes_no_sense_is_refused() {
+fn a_contradictory_short_form_of_a_target_is_refused() {
     insta::assert_snapshot!(short("vn:6.1", "").unwrap_err(), @"--target:2:8: error: `kind`: `vn` is not a kind of target; did you mean `vm`?");
     insta::assert_snapshot!(short("vm", "").unwrap_err(), @r#"--target: error: a virtual machine needs a kernel; write `kernel = "6.1-rt"`, or the path of an image"#);
     insta::assert_snapshot!(short("vm:6.1,cpus=two", "").unwrap_err(), @"--target:4:8: error: `cpus`: expected an integer, found a string");

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_another_of_its_number() {
+    fn a_process_is_distinguished_from_another_with_its_pid() {
         let stat = std::fs::read("/proc/self/stat").unwrap();
         let (state, start) = state_and_start(&stat).unwrap();
         assert!(b"RSD".contains(&state) && start > 0);

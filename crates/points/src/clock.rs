@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_converted_instant_is_no_further_off_than_it_says(
+        fn the_error_of_a_converted_time_is_within_its_stated_bound(
             ppm in prop::collection::vec(-40_i64..40, 3..12),
             at in 0.0_f64..1.0,
         ) {
@@ -209,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_that_a_process_claims_panics(ticks: u64, monotonic: i64, error: u64, at: u64) {
+        fn hostile_clock_pairs_never_panic(ticks: u64, monotonic: i64, error: u64, at: u64) {
             let (clock, _) = steered(&[1, 2, 3]);
             let segment =
                 clock.since(Pair { ticks, monotonic, error }).and_then(|clock| clock.segment(at));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_of_the_pairs_nothing_is_known() {
+    fn times_outside_of_the_clock_pairs_are_not_converted() {
         let (clock, _) = steered(&[0, 0, 0]);
         let (first, last) = clock.covers();
         assert!(clock.segment(first - 1).is_none() && clock.segment(last + 1).is_none());
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn the_machines_own_clocks_agree_with_it() {
+    fn converted_times_agree_with_the_clocks_of_this_machine() {
         let mut clock = Clock::start();
         let mut readings = Vec::new();
         for _ in 0..5 {

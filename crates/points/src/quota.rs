@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_speaks_for_his_own_processes_alone() {
+    fn a_claim_about_a_process_of_another_user_is_refused() {
         let own = std::process::id();
         let user = rustix::process::geteuid().as_raw();
         assert_eq!(false_claim(None, own), None);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_takes_no_room_of_another() {
+    fn quotas_are_separate_for_each_user() {
         let mut quotas = Quotas::default();
         let (one, other) = (Some(Stranger(1)), Some(Stranger(2)));
         assert!((0..SOURCES).all(|_| quotas.take_source(one)));

@@ -187,7 +187,7 @@ fn what_was_dropped_before_the_reading_began_is_not_its_loss() {
 
 proptest! {
     #[test]
-    fn of_a_stream_each_point_is_read_once_or_dropped(steps in steps(), last in 0_u32..=4) {
+    fn each_stream_point_is_read_once_or_dropped(steps in steps(), last in 0_u32..=4) {
         let memory = Memory::new(false);
         let mut reader = Reader::new(&memory);
         let (mut passed, mut recorded) = (0_u64, Vec::new());
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn of_a_flight_recorder_the_last_points_are_read_and_the_others_counted(
+    fn a_flight_recorder_yields_the_last_points_and_counts_the_others(
         counts in prop::collection::vec(1_u64..1_500, 1..6),
         last in 0_u32..4,
     ) {
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_that_anybody_wrote_into_is_read_to_an_end(
+    fn reading_a_corrupted_file_terminates(
         spots in prop::collection::vec((0_usize..4_096, any::<u64>()), 1..20),
         cut in 0_usize..70_000,
     ) {

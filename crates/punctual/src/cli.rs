@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_left_out_is_answered_with_where_it_is() {
+    fn a_command_excluded_from_this_build_is_reported_with_its_build() {
         assert_eq!(left_out("nonsense"), None);
         for name in ["man", "completions"] {
             let why = left_out(name);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_went_away_is_no_failure() {
+    fn a_closed_pipe_is_not_a_failure() {
         let gone = || Err::<(), _>(Failure::from(std::io::Error::from_raw_os_error(32)));
         let codes =
             [Exit::Done, Exit::NotMet].map(|exit| after(gone(), exit).map_err(|of| of.exit));

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_beside_a_private_recording_is_its_owners_alone() {
+    fn a_file_beside_a_private_recording_is_private() {
         use std::fs::{DirBuilder, Permissions, metadata, set_permissions};
         use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
         let place = tempfile::tempdir().expect("a directory");

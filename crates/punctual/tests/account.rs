@@ -86,7 +86,7 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
 }
 
 #[test]
-fn left_off_it_is_not_asked() {
+fn with_accounting_disabled_no_account_is_shown() {
     let place =
         Place::with(&experiment("[explain]\nworst = 0\naccount = false", "duration = \"200ms\""));
     let ran = place.run();

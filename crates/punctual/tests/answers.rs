@@ -99,7 +99,7 @@ fn the_end_of_an_attachment_has_at_most_forty_lines() {
 }
 
 #[test]
-fn what_is_left_out_is_named_with_the_option_that_shows_it() {
+fn omitted_tables_are_named_with_the_option_that_shows_them() {
     let has_series = |(_, bundle): &(String, Bundle)| bundle.series().next().is_some();
     for (name, bundle) in bundles_in("causes").into_iter().filter(has_series) {
         let text = brief(&bundle);
@@ -129,7 +129,7 @@ fn what_is_left_out_is_named_with_the_option_that_shows_it() {
 }
 
 #[test]
-fn the_end_of_an_attachment_and_all_its_details() {
+fn the_summary_of_an_attachment_is_brief_unless_details_are_requested() {
     let (_, hog) = bundles_in("causes").into_iter().find(|(name, _)| name == "hog").unwrap();
     insta::assert_snapshot!("default", brief(&hog));
     insta::assert_snapshot!("details", details(&hog));
@@ -202,7 +202,7 @@ fn a_late_loop_is_answered_first() {
 
 /// Without windows for the longest sample, the cause of another series is shown, with its name.
 #[test]
-fn a_cause_is_named_where_the_longest_sample_has_no_windows() {
+fn without_windows_the_cause_of_another_series_is_named() {
     for (name, figure, of) in [
         ("inversion", "mutex/0: ", "in mutex/1, from "),
         ("inheritance", "mutex/0: ", "in mutex/1, from "),
@@ -219,7 +219,7 @@ fn a_cause_is_named_where_the_longest_sample_has_no_windows() {
 /// A mutex that inherits priorities is not to be replaced by one that does, and buffers that lost
 /// nothing are large enough.
 #[test]
-fn remedies_fit_what_was_recorded() {
+fn remedies_match_the_recorded_cause() {
     let to_do = |name: &str| {
         let (_, bundle) = bundles_in("causes").into_iter().find(|(of, _)| of == name).unwrap();
         summary_of(&bundle).answer.unwrap().to_do.join(" ")
@@ -264,7 +264,7 @@ fn a_replay_explains_the_answer() {
 }
 
 #[test]
-fn a_gate_is_answered_first_and_last() {
+fn the_verdict_is_at_the_beginning_and_the_end_of_the_output() {
     let (_, good) = bundles_in("bundles").into_iter().find(|(name, _)| name == "good").unwrap();
     let summary = summary_of(&good);
     let (shown, closing) = (details(&good), terminal::closing(&summary, &narrow()));

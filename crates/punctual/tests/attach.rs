@@ -95,13 +95,13 @@ fn an_absolute_sleeper() {
 }
 
 #[test]
-fn a_timerfd() {
+fn a_timerfd_loop_is_recognised() {
     let Some(summary) = summary("timerfd", &[]) else { return };
     assert_kind(&summary, "timerfd", true);
 }
 
 #[test]
-fn a_timerfd_that_expired_before_it_was_read() {
+fn cycles_of_a_late_timerfd_loop_are_overruns() {
     let Some(summary) = summary("timerfd-late", &[]) else { return };
     assert_kind(&summary, "timerfd", true);
     // Every tenth cycle takes longer than a period: the read after it returns at once.
@@ -114,13 +114,13 @@ fn a_timerfd_that_expired_before_it_was_read() {
 }
 
 #[test]
-fn a_posix_timer() {
+fn a_posix_timer_loop_is_recognised() {
     let Some(summary) = summary("posix-timer", &[]) else { return };
     assert_kind(&summary, "posix-timer", true);
 }
 
 #[test]
-fn a_deadline_thread_waits_for_its_period_and_is_throttled_beyond_its_runtime() {
+fn a_deadline_thread_that_exceeds_its_runtime_is_throttled() {
     let Some(place) = compiled() else { return };
     let output = attached(&place, &["--cycle", "deadline"], &["./periodic", "deadline", "100"]);
     if output.status.code() == Some(8) {
@@ -142,19 +142,19 @@ fn a_deadline_thread_waits_for_its_period_and_is_throttled_beyond_its_runtime() 
 }
 
 #[test]
-fn a_relative_sleeper() {
+fn a_loop_with_relative_sleeps_is_recognised() {
     let Some(summary) = summary("relative", &[]) else { return };
     assert_kind(&summary, "relative", false);
 }
 
 #[test]
-fn a_reader_of_a_pipe() {
+fn a_loop_that_reads_a_pipe_is_recognised() {
     let Some(summary) = summary("event", &[]) else { return };
     assert_kind(&summary, "event", false);
 }
 
 #[test]
-fn a_thread_that_runs_another_program_is_another_one() {
+fn a_thread_that_calls_exec_becomes_a_second_series() {
     let Some(summary) = summary("exec", &[]) else { return };
     for (name, kind) in [("periodic", "relative"), ("periodic-2", "absolute")] {
         assert_eq!(measure(&summary, name)["parameters"]["cycle"], kind, "{summary:#}");
@@ -330,7 +330,7 @@ fn within_a_container_its_own_programs_are_measured() {
 
 /// futex_wait(2) and futex_waitv(2) for the value of a taken lock, whose owner is unknown.
 #[test]
-fn the_further_calls_for_locks_are_waits_for_locks() {
+fn futex_waitv_and_futex2_are_recognised_as_lock_waits() {
     let Some(place) = compiled() else { return };
     for mode in ["lock-waitv", "lock-futex2"] {
         let _ = std::fs::remove_dir_all(place.bundle());
@@ -351,7 +351,7 @@ fn the_owner_of_a_mutex_that_is_waited_for_until_a_time_is_named() {
 }
 
 #[test]
-fn page_faults_are_counted() {
+fn page_faults_of_an_attached_thread_are_counted() {
     let Some(summary) = summary("fault", &[]) else { return };
     let faults = figure(measure(&summary, "periodic"), "page-faults");
     assert!(faults >= 1000.0, "{faults} in a cycle that touches 1,024 pages");
@@ -561,7 +561,7 @@ fn compiled_from(source: &[u8], name: &str, options: &[&str]) -> Option<Place> {
 /// The stack is read despite an invalid frame pointer: our BPF programs' faults are not its own.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_program_without_frame_pointers_has_no_faults_of_ours() {
+fn bpf_stack_walks_cause_no_page_faults_without_frame_pointers() {
     let options = ["-O2", "-fomit-frame-pointer", "-mno-red-zone"];
     let source = include_bytes!("attach/frameless.c");
     let Some(place) = compiled_from(source, "program", &options) else { return };
@@ -603,7 +603,7 @@ fn a_thread_that_polls_has_gaps() {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn cyclictest_prints_the_same() {
+fn attach_measures_the_latencies_that_cyclictest_prints() {
     let Some(place) = compiled().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
     let command = ["cyclictest", "-m", "-p95", "-i1000", "-l3000", "-v"];
     let output = attached(&place, &[], &command);

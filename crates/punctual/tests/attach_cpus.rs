@@ -116,7 +116,7 @@ fn assert_from_other(summary: &Value, row: &Value, function: &str) {
 }
 
 #[test]
-fn a_task_that_is_woken_there_has_the_waker_as_its_originator() {
+fn the_waker_is_the_originator_of_a_task_on_a_measured_cpu() {
     let Some(summary) = disturbed("wake") else { return };
     let row = caused(&summary, "task", "waker-x");
     assert_eq!(cell(table(&summary, "entries"), row, "what"), "task fifo-x");
@@ -149,7 +149,7 @@ fn without_bpf_the_waker_is_the_originator_too() {
 }
 
 #[test]
-fn a_membarrier_is_a_function_call_of_the_thread_that_called_it() {
+fn the_caller_of_membarrier_is_the_originator_of_the_function_call() {
     let Some(summary) = disturbed("membarrier") else { return };
     let row = caused(&summary, "function-call", "barrier-x");
     assert_from_other(&summary, row, "membarrier");
@@ -165,7 +165,7 @@ fn an_unmapping_thread_causes_tlb_shootdowns() {
 
 #[test]
 #[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn who_sets_an_affinity_wakes_the_stopper_thread() {
+fn the_caller_of_sched_setaffinity_is_the_originator_of_the_stopper() {
     let Some(summary) = disturbed("move") else { return };
     let row = caused(&summary, "stop-machine", "mover-x");
     assert_from_other(&summary, row, "sched_setaffinity");
@@ -174,7 +174,7 @@ fn who_sets_an_affinity_wakes_the_stopper_thread() {
 
 #[test]
 #[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn a_timer_is_of_the_thread_that_armed_it() {
+fn the_originator_of_a_timer_is_the_thread_that_armed_it() {
     let Some(summary) = disturbed("timer") else { return };
     let row = caused(&summary, "timer", "timer-x");
     assert_eq!(cell(table(&summary, "entries"), row, "what"), "timer timerfd_tmrproc");
@@ -185,7 +185,7 @@ fn a_timer_is_of_the_thread_that_armed_it() {
 
 #[test]
 #[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn a_work_item_is_of_who_queued_it() {
+fn the_originator_of_a_work_item_is_the_task_that_queued_it() {
     let Some(summary) = disturbed("work") else { return };
     let row = caused(&summary, "work", "refresher-x");
     assert_eq!(cell(table(&summary, "entries"), row, "what"), "work refresh_vm_stats");
@@ -194,7 +194,7 @@ fn a_work_item_is_of_who_queued_it() {
 
 #[test]
 #[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn page_faults_and_system_calls_are_the_tasks_own() {
+fn page_faults_and_system_calls_are_own_entries_of_the_task() {
     let Some(summary) = disturbed("fault") else { return };
     for what in ["page fault in user mode", "madvise"] {
         let count = own_entries(&summary, "fault-x", what);
@@ -245,7 +245,7 @@ fn requirements_decide_the_exit_code() {
 
 /// In an experiment the measure runs beside others, and ends with its phase.
 #[test]
-fn an_experiment_has_it_beside_a_timer() {
+fn an_experiment_measures_kernel_entries_beside_a_timer() {
     let Some((place, _alone)) = place() else { return };
     let experiment = format!(
         "[[phase]]\nname = 'a'\nduration = '1s'\n[[phase]]\nname = 'b'\nduration = '1s'\n\

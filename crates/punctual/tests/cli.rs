@@ -74,7 +74,7 @@ fn ask(line: &str, last: &str) -> Output {
 
 /// oslat without -f: time-sharing, as requested, without advice to become root.
 #[test]
-fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
+fn an_import_without_requested_policy_is_not_reported_as_not_real_time() {
     let place = Place::with("");
     let oslat = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../bundle/src/import/testdata/rt-tests-2.6/oslat.txt");
@@ -150,7 +150,7 @@ fn every_subcommand_explains_itself_with_an_example() {
 }
 
 #[test]
-fn wrong_words_are_refused_with_the_nearest_right_ones() {
+fn misspelled_commands_and_options_are_refused_with_a_suggestion() {
     for (line, word) in [("chek", "check"), ("run --jsn x", "--json"), ("isolate creat", "create")]
     {
         let answer = ask(line, "--");
@@ -213,7 +213,7 @@ fn the_man_pages_are_sound() {
 }
 
 #[test]
-fn completions_are_produced_and_bash_reads_them() {
+fn shell_completions_are_generated_and_work_in_bash() {
     for shell in ["bash", "zsh", "fish"] {
         let script = ask("completions", shell);
         assert_eq!(script.status.code(), Some(0), "{}", text(&script));
@@ -281,7 +281,7 @@ fn every_fixture_is_shown_without_a_control_character() {
 }
 
 #[test]
-fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
+fn intervals_and_occupancy_of_every_recorded_fixture_are_shown() {
     for bundle in fixtures() {
         let name = bundle.display().to_string();
         for line in ["pairs", "pairs --json", "pairs --calls", "occupancy", "occupancy --json"] {
@@ -299,7 +299,7 @@ fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
 }
 
 #[test]
-fn every_fixture_is_compared_with_every_other() {
+fn any_two_fixtures_can_be_compared() {
     let place = Place::with("");
     let all: Vec<String> = fixtures().iter().map(|path| path.display().to_string()).collect();
     for one in &all {
@@ -328,7 +328,7 @@ fn every_fixture_is_watched_without_a_control_character() {
 }
 
 #[test]
-fn the_tail_of_every_fixture_is_told() {
+fn the_tail_of_every_fixture_is_shown() {
     for bundle in fixtures() {
         for line in ["tail --gates", "tail --json"] {
             let described = ask(line, &bundle.display().to_string());
@@ -345,7 +345,7 @@ fn the_tail_of_every_fixture_is_told() {
 }
 
 #[test]
-fn the_report_tells_what_became_of_limits() {
+fn the_report_shows_the_verdicts_of_limits() {
     let place = Place::with("");
     let recorded = fixtures().into_iter().find(|path| path.ends_with("recorded")).unwrap();
     let recorded = recorded.to_str().unwrap();
@@ -367,7 +367,7 @@ fn the_report_tells_what_became_of_limits() {
 }
 
 #[test]
-fn every_fixture_is_reported_and_exported_in_every_format() {
+fn every_fixture_is_exported_in_every_format() {
     let place = Place::with("");
     for bundle in fixtures() {
         let name = bundle.display().to_string();
@@ -467,7 +467,7 @@ fn kinds() -> Vec<String> {
 }
 
 #[test]
-fn a_new_experiment_of_every_kind_resolves_with_and_without_its_defaults() {
+fn a_new_experiment_of_every_kind_is_valid_with_and_without_defaults() {
     if !has_program("stress-ng", "stress-ng") {
         return;
     }
@@ -499,7 +499,7 @@ fn a_new_experiment_of_every_kind_resolves_with_and_without_its_defaults() {
 }
 
 #[test]
-fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
+fn new_overwrites_no_file_and_omits_loads_that_are_not_installed() {
     let place = Place::with("mine");
     let refused = place.punctual(&["new"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));

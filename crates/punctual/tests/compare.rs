@@ -58,7 +58,7 @@ fn a_run_against_itself_has_no_difference() {
 }
 
 #[test]
-fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
+fn compare_fails_only_if_latencies_increased() {
     let place = Place::with("");
     for k in 0..4 {
         imported(&place, &format!("old{k}"), 10 + k % 2);
@@ -101,7 +101,7 @@ fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
 }
 
 #[test]
-fn what_is_not_known_decides_nothing() {
+fn unknown_dependence_or_missing_partners_leave_a_gate_undecided() {
     let place = Place::with("");
     imported(&place, "old", 10);
     imported(&place, "new", 60);
@@ -157,7 +157,7 @@ fn a_wrong_request_is_refused() {
 }
 
 #[test]
-fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
+fn a_side_with_lost_samples_or_truncation_leaves_a_gate_undecided() {
     let place = Place::with("");
     let of = |bundle: &str, series: &str| {
         let bundle = fixture(bundle);
@@ -192,7 +192,7 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
 /// One side missed periods: the compared figure is the corrected one that `show` prints, and the
 /// measured one is beside it.
 #[test]
-fn corrected_figures_agree_with_those_of_show() {
+fn corrected_figures_of_compare_match_those_of_show() {
     let place = Place::with("");
     let cell = |name: &str| fixture(&format!("../labs/quick/cells/{name}/r1"));
     let (standard, rt) = (cell("6.1"), cell("6.1-rt"));
@@ -271,7 +271,7 @@ fn status(place: &Place, name: &str, max: u32) {
 }
 
 #[test]
-fn summaries_stand_side_by_side_and_several_runs_are_tested() {
+fn a_comparison_of_several_runs_tests_the_maximum() {
     let place = Place::with("");
     for (name, content) in [("before", BEFORE), ("after", AFTER)] {
         place.write(&format!("{name}.txt"), content.as_bytes());

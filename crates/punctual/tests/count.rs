@@ -185,7 +185,7 @@ fn perf_stat_counts_the_same() {
 }
 
 #[test]
-fn who_may_not_count_the_kernel_gets_what_there_is_and_never_a_zero() {
+fn without_privileges_unavailable_counts_are_reported_instead_of_zero() {
     let Some(place) = compiled().filter(|_| is_root("becoming another user")) else { return };
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = punctual();
@@ -304,7 +304,7 @@ fn a_process_that_runs_is_counted_from_then_on() {
 }
 
 #[test]
-fn a_command_ends_after_the_duration_and_threads_that_live_have_their_switches() {
+fn a_counted_command_is_terminated_after_the_duration() {
     let place = Place::with("");
     let ended = place.punctual(&["count", "--duration", "100ms", "--", "sleep", "1000"]);
     assert_eq!(ended.status.code(), Some(128 + 15), "{}", text(&ended));

@@ -37,7 +37,7 @@ fn search() -> Value {
 }
 
 #[test]
-fn a_search_is_shown_and_its_page_has_its_trials() {
+fn a_saved_search_is_shown_with_its_trials() {
     let place = Place::with("");
     std::fs::create_dir(place.path().join("search")).unwrap();
     place.write("search/hunt.json", search().to_string().as_bytes());
@@ -57,7 +57,7 @@ fn a_search_is_shown_and_its_page_has_its_trials() {
 }
 
 #[test]
-fn a_comparison_that_was_saved_is_shown_as_it_was() {
+fn a_saved_comparison_is_shown_unchanged() {
     let place = Place::with("");
     let good = fixture("good");
     let saved = printed(&place, &["compare", &good, &good, "--json"]);
@@ -69,7 +69,7 @@ fn a_comparison_that_was_saved_is_shown_as_it_was() {
 }
 
 #[test]
-fn other_json_is_no_document() {
+fn unknown_json_is_refused() {
     let place = Place::with("");
     place.write("x.json", b"{\"schema\": \"another\"}");
     let shown = place.punctual(&["show", "x.json"]);

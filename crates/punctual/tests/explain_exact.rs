@@ -326,7 +326,7 @@ fn sections_of_known_length_are_found_by_function() {
 
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
+fn a_search_finds_a_known_cause_and_a_reproducer() {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
     if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
         || testing::guest(KERNEL).is_none()
@@ -410,7 +410,7 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
 /// consoles, and the search continues.
 #[test]
 #[ignore = "takes minutes of CPU time, and with 400 MiB memory did not run out in its trial"]
-fn what_ends_a_kernel_is_a_finding_of_its_own() {
+fn panic_hang_and_out_of_memory_of_a_kernel_are_findings() {
     if testing::guest(KERNEL).is_none() {
         return;
     }

@@ -84,7 +84,7 @@ fn exported(place: &Place) -> String {
 }
 
 #[test]
-fn duckdb_and_polars_read_the_tables_of_many_bundles() {
+fn fleet_tables_are_readable_by_duckdb_and_polars() {
     let place = Place::with("");
     for (number, kernel) in ["6.1-rt", "6.12-rt"].iter().enumerate() {
         let machine = format!("board{number}");
@@ -157,7 +157,7 @@ fn duckdb_and_polars_read_the_tables_of_many_bundles() {
 
 /// The figures of compare and of a lab's report match those of the bundles.
 #[test]
-fn compare_and_lab_report_work_on_the_tables() {
+fn compare_and_lab_report_give_the_same_figures_from_fleet_tables() {
     let place = Place::with("");
     let lab = json!({
         "schema": "punctual-lab/1", "punctual": "0.1.0", "name": "grid", "created":

@@ -16,7 +16,7 @@ fn has_checkpoint(place: &Place) -> bool {
 
 /// A run continues beyond the duration of its measure, and its last line ends with the run.
 #[test]
-fn it_goes_on_until_it_is_interrupted_and_its_lines_hold_every_sample() {
+fn a_run_with_forever_lasts_until_interrupted_and_keeps_every_sample() {
     let place = Place::with(EXPERIMENT);
     let child = place.start();
     eventually("more than the measure's duration", || has_checkpoint(&place));
@@ -134,7 +134,7 @@ fn more_than_one_phase_is_refused() {
 
 /// The service manager's side of sd_notify(3).
 #[test]
-fn a_service_manager_sees_that_it_is_ready_and_alive() {
+fn readiness_and_watchdog_messages_reach_the_service_manager() {
     let place = Place::with(EXPERIMENT);
     let path = place.path().join("notify");
     let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");

@@ -131,7 +131,7 @@ fn releases_are_those_of_the_threads_timer() {
 
 #[test]
 #[ignore = "a score: another program's figures; ./x test --all"]
-fn cyclicdeadline_has_the_range_of_its_events() {
+fn latencies_of_cyclicdeadline_match_the_recorded_events() {
     if !Path::new("/usr/bin/cyclicdeadline").exists() {
         return println!("SKIPPED: lacks cyclicdeadline (Debian package rt-tests)");
     }

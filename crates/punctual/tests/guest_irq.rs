@@ -120,7 +120,7 @@ fn a_device_interrupts_a_real_time_kernel() {
 /// The thread that raises an interrupt immediately yields to the handling threads: its remaining
 /// work until it sleeps is not part of a response.
 #[test]
-fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
+fn the_raising_thread_does_not_delay_threaded_handlers() {
     let Some(mut guest) =
         testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1)
     else {

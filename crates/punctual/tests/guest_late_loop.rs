@@ -17,7 +17,7 @@ fn gates(page: &str) -> Vec<&str> {
 
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn the_gate_fails_on_the_late_loop_and_passes_on_the_repaired_one() {
+fn the_gate_fails_for_the_late_loop_and_passes_for_the_fixed_one() {
     let bootable = testing::or_skip(Kernel::by_name("6.1", Arch::Amd64)).is_some()
         && testing::guest("6.1").is_some();
     if !bootable || !has_program("g++", "g++") {

@@ -76,7 +76,7 @@ fn untouched(number: u64) -> BlockRecord {
 /// A tuning with earlier first blocks continues with the four combinations, each a boot with its
 /// parameters: a load delays every block that was booted without the first one.
 #[test]
-fn blocks_boot_with_their_parameters_and_differ_by_the_one_that_acts() {
+fn blocks_boot_with_their_kernel_parameters() {
     let Some(target) = target() else { return };
     let place = Place::with(&(EXPERIMENT.replace("150ms", "300ms") + DELAYED));
     let pilot: Vec<BlockRecord> = (1..=8).map(untouched).collect();
@@ -150,7 +150,7 @@ fn blocks_boot_with_their_parameters_and_differ_by_the_one_that_acts() {
 
 #[test]
 #[ignore = "seventy boots; ./x test --all"]
-fn a_parameter_that_helps_is_found_and_one_that_does_nothing_is_not() {
+fn tuning_recommends_only_the_kernel_parameter_that_helps() {
     let Some(target) = target() else { return };
     let place = Place::with(EXPERIMENT);
     let only = format!("{HELPS},{DOES_NOTHING}");
@@ -226,7 +226,7 @@ fn boots_once(shared: &Path, words: &str, more: &str) -> Option<String> {
 /// The real command line of a real kernel, over six boots: each requests the next, one that falls
 /// back is requested again, and the first block has the parameters that it was booted with.
 #[test]
-fn a_guest_is_booted_with_what_it_asks_for_and_goes_on() {
+fn a_guest_tunes_itself_across_reboots() {
     if target().is_none() {
         return;
     }

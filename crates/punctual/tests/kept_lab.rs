@@ -25,7 +25,7 @@ fn read(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn a_lab_is_shown_and_reported_with_a_page_for_each_cell() {
+fn a_saved_lab_has_a_page_for_each_cell() {
     let place = Place::with("");
     copy(&fixture("labs/quick"), &place.path().join("quick"));
     let shown = place.punctual(&["show", "quick"]);
@@ -52,7 +52,7 @@ fn a_lab_is_shown_and_reported_with_a_page_for_each_cell() {
 }
 
 #[test]
-fn the_same_sample_of_a_lab_is_shown_again() {
+fn the_same_sample_of_a_lab_is_replayed() {
     let place = Place::with("");
     copy(&fixture("labs/quick"), &place.path().join("quick"));
     let replay = place.punctual(&["lab", "replay", "quick", "6.1"]);

@@ -45,7 +45,7 @@ fn a_plan_lists_the_cells_and_starts_nothing() {
 }
 
 #[test]
-fn cells_are_run_once_and_the_rest_when_asked_for() {
+fn completed_cells_of_a_lab_are_not_run_again() {
     let place = Place::with("");
     place.write("lab.toml", LAB.as_bytes());
     let run = |more: &[&str]| {
@@ -119,7 +119,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
 }
 
 #[test]
-fn a_cell_that_fails_stops_no_other() {
+fn a_failed_cell_does_not_stop_the_others() {
     let place = Place::with("");
     let lab = "[lab]\nname = 'f'\nrequire = 'p100 < 10s'\n[axes.way]\nbroken = { measure.'*' = { \
                cpus = '0', stop_above = '1ns' }, experiment = { require_real_time = true } \

@@ -88,7 +88,7 @@ fn a_slower_configuration_fails_the_pipeline() {
 }
 
 #[test]
-fn a_lab_that_was_killed_ends_with_the_same_digests() {
+fn a_killed_lab_resumes_with_the_same_digests() {
     if !has_kernel() {
         return;
     }

@@ -84,7 +84,7 @@ fn target(page: &Path, link: &str) -> PathBuf {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_in_the_documents_has_a_target() {
     let (mut count, mut dead) = (0, Vec::new());
     for page in documents() {
         let text = fs::read_to_string(&page).unwrap();
@@ -135,7 +135,7 @@ fn pages_named(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn pages_that_sources_name_are_there() {
+fn pages_named_in_sources_exist() {
     let endings = [".rs", ".c", ".h", ".sh", ".toml", ".yml", ".yaml", ".json", ".5", ".py"];
     let mut all = files(&["crates", "bench", "examples", "packaging", "docs"], &endings);
     all.extend(["x", "Cargo.toml", "CONTRIBUTING.md"].map(|name| root().join(name)));
@@ -171,7 +171,7 @@ fn words_by_kind() -> [(&'static str, usize); 3] {
 
 /// The table is in thousands, so that single sentences do not change it.
 #[test]
-fn what_users_read_stays_short() {
+fn documents_for_users_do_not_exceed_their_word_limit() {
     let words = words_by_kind();
     assert!(words[0].1 <= 30_000, "{words:?}: a user reads no more than 30,000 words");
     let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
@@ -186,7 +186,7 @@ fn what_users_read_stays_short() {
 }
 
 #[test]
-fn links_are_found_and_code_is_not() {
+fn links_are_recognised_outside_of_code() {
     let text = "a [b](c.md) and [d](e.md#f-g)\n```\n[x](y)\n```\n    [x](y)\n## F, `g`?\n";
     assert_eq!(links(text), ["c.md", "e.md#f-g"]);
     assert_eq!(anchors(text), BTreeSet::from(["f-g".to_owned()]));

@@ -100,7 +100,7 @@ fn document(place: &Place, arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn occupancy_and_switches_are_the_kernels_own() {
+fn occupancy_and_switches_match_the_counts_of_the_kernel() {
     let place = Place::with("");
     let Some(recorder) = trace(&place) else { return };
     let stolen_before = stolen();
@@ -219,7 +219,7 @@ fn wake_ups(place: &Place) {
 }
 
 #[test]
-fn a_limit_on_a_recording_fails_the_command_that_made_it() {
+fn trace_fails_if_a_limit_on_its_recording_is_violated() {
     let place = Place::with("");
     let limited = |limit: &str, bundle: &str| {
         let events =
@@ -244,7 +244,7 @@ fn a_limit_on_a_recording_fails_the_command_that_made_it() {
 }
 
 #[test]
-fn an_experiment_fails_by_a_limit_on_its_recording() {
+fn a_run_fails_if_a_limit_on_its_recording_is_violated() {
     let experiment = "[experiment]\nforce = true\n[record]\nevents = [\"sched\"]\nlimits = \
                       [\"sched_waking->sched_switch < 1ns\"]\n[[measure]]\nkind = \
                       \"timer\"\nperiod = \"5ms\"\n[[phase]]\nduration = \"200ms\"\n";
@@ -277,7 +277,7 @@ const SLEEPER: &str = "import os, resource, time\nfor _ in range(100): time.slee
                        u.ru_nivcsw)\n";
 
 #[test]
-fn getrusage_and_perf_stat_count_the_same_switches() {
+fn recorded_switches_match_getrusage_and_perf_stat() {
     if !common::is_root("recording")
         || !common::has_program("perf", "linux-perf")
         || !common::has_program("python3", "python3")

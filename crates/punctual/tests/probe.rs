@@ -64,7 +64,7 @@ fn a_stock_program_is_timed_in_a_library_and_the_count_is_right() {
 }
 
 #[test]
-fn limits_recursion_and_calls_that_are_left() {
+fn probes_handle_limits_recursion_and_calls_without_return() {
     if !is_root("probing") {
         return;
     }
@@ -229,7 +229,7 @@ fn what_cannot_be_probed_is_refused_with_the_reason_and_leaves_nothing() {
 }
 
 #[test]
-fn source_lines_are_points_and_two_of_them_an_interval() {
+fn probes_on_source_lines_form_points_and_intervals() {
     if !is_root("probing") || !has_program("gcc", "gcc") {
         return;
     }

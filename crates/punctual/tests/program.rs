@@ -66,7 +66,7 @@ require = ["wakeup max < 1h"]
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn cyclictest_prints_the_same_in_both_phases() {
+fn both_phases_measure_the_latencies_that_cyclictest_prints() {
     if !can_measure() {
         return;
     }
@@ -106,7 +106,7 @@ fn cyclictest_prints_the_same_in_both_phases() {
 }
 
 #[test]
-fn without_a_duration_it_lasts_as_long_as_the_program() {
+fn without_a_duration_the_run_lasts_as_long_as_the_program() {
     if !can_measure() {
         return;
     }
@@ -128,7 +128,7 @@ fn without_a_duration_it_lasts_as_long_as_the_program() {
 }
 
 #[test]
-fn one_that_ends_early_decides_nothing() {
+fn a_program_that_ends_early_leaves_the_verdict_undecided() {
     if !can_measure() {
         return;
     }
@@ -151,7 +151,7 @@ fn one_that_ends_early_decides_nothing() {
 }
 
 #[test]
-fn one_without_cycles_makes_the_run_invalid() {
+fn a_program_without_cycles_makes_the_run_invalid() {
     if !can_measure() {
         return;
     }

@@ -127,7 +127,7 @@ fn queries(dashboard: &serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn prometheus_reads_the_metrics_and_answers_the_dashboard() {
+fn prometheus_reads_the_metrics_and_evaluates_the_dashboard() {
     let programs = [
         ("prometheus", "prometheus"),
         ("promtool", "prometheus"),

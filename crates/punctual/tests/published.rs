@@ -61,7 +61,7 @@ fn measured() -> (Vec<Value>, String) {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn published_shapes_come_out() {
+fn published_trends_are_reproduced() {
     const TIMES: usize = 3;
     let mut open = ANYWHERE.to_vec();
     for time in 1..=TIMES {
@@ -102,7 +102,7 @@ fn published_shapes_come_out() {
 
 /// The reproduced shapes are as strict as the published figures allow.
 #[test]
-fn shapes_demand_what_was_published() {
+fn shapes_of_examples_are_as_strict_as_the_published_figures() {
     let file = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
         std::fs::read_to_string(path).expect("an example")
@@ -127,7 +127,7 @@ fn shapes_demand_what_was_published() {
 }
 
 #[test]
-fn an_experiment_without_publication_says_so() {
+fn showing_published_results_without_a_publication_is_refused() {
     let place = Place::with("[[measure]]\nkind = \"timer\"\nduration = \"50ms\"\ncpus = \"0\"\n");
     place.run();
     let shown = place.punctual(&["show", "--published", "bundle"]);

@@ -43,7 +43,7 @@ fn every_mistake_is_named_with_its_place() {
 }
 
 #[test]
-fn all_mistakes_of_a_file_come_at_once() {
+fn all_mistakes_of_a_file_are_reported_together() {
     let text = GOOD.replace("1ms", "1 parsec").replace("\"0\"", "\"x\"") + "colour = \"red\"\n";
     refused_file(&text, &["parsec", "`x`", "colour"]);
 }
@@ -78,7 +78,7 @@ fn an_output_that_exists_or_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn every_file_that_will_be_written_is_asked_for_before_the_run() {
+fn unwritable_outputs_are_refused_before_the_run() {
     let place = Place::with(GOOD);
     let run = ["run", "-q", "experiment.toml", "-o", "bundle"];
     for option in ["--report", "--junit", "--lava"] {
@@ -120,7 +120,7 @@ fn real_time_loads_on_every_cpu_need_force() {
 }
 
 #[test]
-fn what_a_later_phase_needs_is_asked_for_before_the_first_one() {
+fn missing_files_of_a_later_phase_are_refused_before_the_first() {
     let with = |phase: &str, measure: &str| format!("{measure}\nphases = [\"{phase}\"]\n");
     for (needs, words) in [
         ("kind = \"storage\"\ndirectory = \"/not/here\"", "/not/here"),
@@ -140,7 +140,7 @@ fn what_a_later_phase_needs_is_asked_for_before_the_first_one() {
 }
 
 #[test]
-fn what_is_no_bundle_is_refused_by_every_command() {
+fn every_command_refuses_paths_that_are_no_bundle() {
     let place = Place::with(GOOD);
     for arguments in [
         &["show", "experiment.toml"][..],

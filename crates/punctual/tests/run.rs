@@ -94,7 +94,7 @@ fn every_method_clock_and_policy_measures() {
 }
 
 #[test]
-fn the_deadline_policy_measures_its_period_or_says_why_not() {
+fn the_deadline_policy_is_measured_or_refused_with_the_reason() {
     let lines = "samples = 50\nmethod = \"deadline\"\npolicy = \"deadline\"\nruntime = \
                  \"200us\"\nperiod = \"2ms\"";
     let text_of = TIMER
@@ -363,7 +363,7 @@ fn a_full_disk_costs_samples_but_no_figures() {
 }
 
 #[test]
-fn systress_files_run_unchanged_and_leave_the_same_files() {
+fn systress_files_run_unchanged_with_the_same_output_files() {
     let place = Place::with("");
     let cfg = "main {\n stats.period 500 ms\n}\ntimer_thread[0] {\n sched.policy FIFO\n \
                sched.priority 80\n cpu_affinity 0\n lifetime.duration 400 ms\n stats.histo_size 5 \
@@ -405,7 +405,7 @@ fn parent(pid: i32) -> Option<u32> {
 }
 
 #[test]
-fn the_view_asks_nothing_of_the_terminal_and_leaves_it_as_it_was() {
+fn the_live_view_sends_no_queries_and_erases_itself() {
     if !has_program("script", "bsdutils") {
         return;
     }
@@ -434,7 +434,7 @@ fn the_view_asks_nothing_of_the_terminal_and_leaves_it_as_it_was() {
 }
 
 #[test]
-fn the_demo_needs_nothing_but_the_program() {
+fn the_demo_runs_without_other_programs() {
     let place = Place::with("");
     let report = std::fs::File::create(place.path().join("told")).unwrap();
     let mut command = punctual();
@@ -504,7 +504,7 @@ fn records(place: &Place) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_run_is_held_against_those_before_it() {
+fn a_run_is_compared_with_its_baseline() {
     let place = Place::with(&experiment("samples = 200", ""));
     let run = |output: &str| {
         let commit = format!("commit-{output}");

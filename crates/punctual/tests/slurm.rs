@@ -196,7 +196,7 @@ fn document(lab: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn a_lab_survives_killed_tasks_a_dead_node_and_its_own_death() {
+fn a_slurm_lab_completes_after_killed_tasks_nodes_and_controller() {
     let Some(mut cluster) = Cluster::start("a lab on Slurm") else { return };
     let lab = cluster.lab();
     let words = ["lab", "run", "lab.toml", "-o", "lab", "--seeds", "1..2", "--on", "slurm"];
@@ -254,7 +254,7 @@ fn a_cell_that_fails_by_itself_is_not_submitted_again() {
 }
 
 #[test]
-fn of_two_runs_at_once_one_counts() {
+fn of_two_concurrent_runs_of_a_cell_one_counts() {
     let place = Place::with("");
     place.write("lab.toml", LAB.as_bytes());
     let prepare = ["lab", "run", "lab.toml", "-o", "lab", "--on", "none"];

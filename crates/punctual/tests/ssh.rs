@@ -164,7 +164,7 @@ fn hostile_names_are_no_options_and_no_commands() {
 }
 
 #[test]
-fn a_run_goes_on_when_its_connection_is_cut() {
+fn a_remote_run_continues_when_its_connection_is_cut() {
     let Some(sshd) = Sshd::start("a lost connection") else { return };
     let mut running = sshd.spawn(&lasting("12s"), &[]);
     sshd.measures();
@@ -196,7 +196,7 @@ fn parent(pid: i32) -> Option<u32> {
 }
 
 #[test]
-fn an_interrupt_ends_the_run_there_cleanly() {
+fn an_interrupt_ends_the_remote_run_cleanly() {
     let Some(sshd) = Sshd::start("Ctrl-C") else { return };
     let load = "[[load]]\nname = \"sleeper\"\ncommand = \"sh -c 'echo it was here; while :; do \
                 sleep 0.02; done; : 12345.678'\"\nstdout = \"said.txt\"\n";
@@ -216,7 +216,7 @@ fn an_interrupt_ends_the_run_there_cleanly() {
 }
 
 #[test]
-fn a_run_whose_owner_was_killed_is_found_and_fetched() {
+fn a_remote_run_can_be_resumed_after_its_client_was_killed() {
     let Some(sshd) = Sshd::start("kill -9 of the owner") else { return };
     let mut running = sshd.spawn(&lasting("4s"), &[]);
     sshd.measures();
@@ -237,7 +237,7 @@ fn a_run_whose_owner_was_killed_is_found_and_fetched() {
 }
 
 #[test]
-fn a_run_that_is_not_there_any_more_is_no_riddle() {
+fn a_client_ends_if_its_remote_run_was_removed() {
     let Some(sshd) = Sshd::start("a run that is gone") else { return };
     let mut running = sshd.spawn(&lasting("10min"), &[]);
     sshd.measures();
@@ -248,7 +248,7 @@ fn a_run_that_is_not_there_any_more_is_no_riddle() {
 }
 
 #[test]
-fn a_run_that_nobody_comes_for_removes_itself() {
+fn an_abandoned_remote_run_removes_itself() {
     let Some(sshd) = Sshd::start("an abandoned run") else { return };
     let mut running = sshd.spawn(&lasting("10min"), &["--keep-for", "2s"]);
     sshd.measures();
@@ -259,7 +259,7 @@ fn a_run_that_nobody_comes_for_removes_itself() {
 }
 
 #[test]
-fn what_is_left_can_be_removed_while_it_runs() {
+fn a_running_remote_run_can_be_removed() {
     let Some(sshd) = Sshd::start("punctual ssh clean") else { return };
     let mut running = sshd.spawn(&lasting("10min"), &[]);
     sshd.measures();
@@ -352,7 +352,7 @@ fn a_place_for_no_programs_is_said() {
 }
 
 #[test]
-fn cells_of_a_host_that_dies_go_to_another() {
+fn cells_of_a_host_that_fails_run_on_another() {
     let (Some(one), Some(mut other)) = (Sshd::start("a lab"), Sshd::start("its other host")) else {
         return;
     };

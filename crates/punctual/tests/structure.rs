@@ -32,7 +32,7 @@ const FLOORS: &[&str] = &[
 ];
 
 #[test]
-fn crates_import_from_lower_ones() {
+fn crates_depend_only_on_lower_layers() {
     let mut found = 0;
     for (floor, name) in FLOORS.iter().enumerate() {
         let path = root().join("crates").join(name).join("Cargo.toml");
@@ -51,7 +51,7 @@ fn crates_import_from_lower_ones() {
 }
 
 #[test]
-fn sibling_modules_do_not_import_in_a_circle() {
+fn sibling_modules_have_no_circular_imports() {
     let (mut modules, mut circles) = (0, Vec::new());
     for name in FLOORS {
         let src = root().join("crates").join(name).join("src");
@@ -108,7 +108,7 @@ fn reaches(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -
 }
 
 #[test]
-fn a_modules_file_stands_beside_its_directory() {
+fn modules_are_not_named_mod_rs() {
     let found: Vec<PathBuf> =
         sources().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
     let of_tests = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "tests");
@@ -120,7 +120,7 @@ fn a_modules_file_stands_beside_its_directory() {
 /// Cargo does not search for files if a crate's manifest names its test programs: a file that none
 /// of these has as a module would never run.
 #[test]
-fn every_file_of_tests_is_part_of_a_program() {
+fn every_test_file_belongs_to_a_test_program() {
     let mut named = 0;
     for name in FLOORS {
         let of_crate = root().join("crates").join(name);
@@ -145,7 +145,7 @@ fn every_file_of_tests_is_part_of_a_program() {
 }
 
 #[test]
-fn lines_have_100_columns_at_most() {
+fn source_lines_have_at_most_100_columns() {
     let mut wider = Vec::new();
     for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
@@ -193,7 +193,7 @@ fn files(directory: &Path, ends: &[&str]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_circle_is_found_and_what_is_none_is_not() {
+fn circular_imports_are_detected_without_false_positives() {
     let module = |path: &str, source: &str| imports::of_source(path, source);
     let modules = [
         module("a", "use crate::{b::{self, X}, c}; fn f() {}"),

@@ -12,7 +12,7 @@ fn fixture(name: &str) -> String {
 }
 
 #[test]
-fn a_short_run_bounds_little_and_has_no_model() {
+fn a_short_run_has_no_tail_model() {
     let place = Place::with("");
     let good = fixture("good");
     let said = place.punctual(&[
@@ -44,7 +44,7 @@ fn a_short_run_bounds_little_and_has_no_model() {
 }
 
 #[test]
-fn a_histogram_alone_is_taken_for_what_it_is() {
+fn without_samples_a_histogram_is_assumed_to_be_independent() {
     let said = Place::with("").punctual(&["tail", &fixture("imported")]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said));
     assert!(text(&said).contains("assumed to be independent, which is unknown"), "{}", text(&said));
@@ -52,7 +52,7 @@ fn a_histogram_alone_is_taken_for_what_it_is() {
 }
 
 #[test]
-fn a_series_that_is_not_there_is_refused() {
+fn an_unknown_series_is_refused() {
     let said = Place::with("").punctual(&["tail", &fixture("good"), "--series", "nothing"]);
     assert_eq!(said.status.code(), Some(2), "{}", text(&said));
     assert!(text(&said).contains("idle/timer/cpu0"), "{}", text(&said));

@@ -100,7 +100,7 @@ fn seeds_differ_and_a_seed_repeats_to_the_last_digit() {
 }
 
 #[test]
-fn a_kernel_that_panics_leaves_a_bundle_that_says_so() {
+fn a_kernel_panic_is_reported_in_the_bundle() {
     if !can_boot() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_kernel_that_panics_leaves_a_bundle_that_says_so() {
 }
 
 #[test]
-fn want_of_memory_is_a_finding() {
+fn out_of_memory_of_a_guest_is_a_finding() {
     if !can_boot() {
         return;
     }
@@ -150,7 +150,7 @@ fn want_of_memory_is_a_finding() {
 }
 
 #[test]
-fn a_machine_that_hangs_is_ended_when_its_time_is_up() {
+fn a_hanging_guest_is_killed_at_its_timeout() {
     if !can_boot() {
         return;
     }
@@ -209,7 +209,7 @@ fn a_kernel_by_path_boots_with_its_modules() {
 }
 
 #[test]
-fn repeats_that_differ_fail_and_say_where_they_part() {
+fn differing_repeats_fail_with_the_first_difference() {
     if !can_boot() || !common::has_program("taskset", "util-linux") {
         return;
     }
@@ -285,7 +285,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
 /// which PREEMPT_RT needs ktimers for.
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
+fn a_sleeping_real_time_pair_completes_on_one_cpu_with_preempt_rt() {
     if !can_boot() {
         return;
     }
@@ -332,7 +332,7 @@ fn a_raspberry_pi_measures_and_repeats() {
 
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
+fn an_interrupted_raspberry_pi_returns_its_samples() {
     let Some(target) = raspberry_pi() else { return };
     let place =
         Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");

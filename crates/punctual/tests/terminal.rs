@@ -38,7 +38,7 @@ fn available() -> bool {
 }
 
 #[test]
-fn a_terminal_is_asked_nothing() {
+fn no_queries_are_sent_to_the_terminal() {
     if !available() {
         return;
     }
@@ -56,7 +56,7 @@ fn a_terminal_is_asked_nothing() {
 }
 
 #[test]
-fn a_terminal_that_is_closed_ends_the_run_in_order() {
+fn closing_the_terminal_ends_the_run_cleanly() {
     if !available() {
         return;
     }
@@ -74,7 +74,7 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
 
 /// As under nohup(1): SIGHUP is ignored, and stays ignored.
 #[test]
-fn a_hangup_that_is_ignored_from_the_start_ends_nothing() {
+fn a_hangup_ignored_from_the_start_does_not_end_the_run() {
     let place = Place::with("");
     let line =
         "trap '' HUP; exec \"$PUNCTUAL\" measure timer --quiet --duration 4s --output bundle";
@@ -94,7 +94,7 @@ fn a_hangup_that_is_ignored_from_the_start_ends_nothing() {
 
 /// Outside of the terminal's session no signal reports its end: every write fails with EIO.
 #[test]
-fn nothing_panics_that_writes_to_a_terminal_that_is_gone() {
+fn writing_to_a_closed_terminal_never_panics() {
     if !available() {
         return;
     }

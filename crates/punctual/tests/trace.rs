@@ -140,7 +140,7 @@ fn who_may_not_record_is_told_in_a_line_and_nothing_is_left() {
 }
 
 #[test]
-fn a_command_has_its_futexes_and_plus_adds_to_what_is_usual() {
+fn plus_adds_event_groups_and_commands_record_futex() {
     if !can_record("groups that are added") {
         return;
     }

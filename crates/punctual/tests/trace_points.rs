@@ -123,7 +123,7 @@ fn every_point_lies_among_the_switches_of_its_thread() {
 }
 
 #[test]
-fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
+fn recorded_points_survive_a_killed_unprivileged_recorder() {
     let place = Place::with("");
     let mut child = trace(&place, &["--events", "none"], "long")
         .stdout(Stdio::null())
@@ -157,7 +157,7 @@ fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
 }
 
 #[test]
-fn scopes_are_reported_with_and_without_those_within_them() {
+fn scopes_are_reported_with_inclusive_and_exclusive_time() {
     let place = Place::with("");
     let traced = trace(&place, &["--events", "none"], "scopes").output().expect("punctual starts");
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));

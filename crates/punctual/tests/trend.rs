@@ -55,7 +55,7 @@ fn a_history_shows_when_a_figure_changed_and_what_changed_with_it() {
 }
 
 #[test]
-fn a_history_has_a_page_and_figures_for_a_collector() {
+fn a_history_is_exported_as_page_and_metrics() {
     let place = Place::with("");
     history(place.path());
     let shown = place.punctual(&[
@@ -94,7 +94,7 @@ fn a_history_has_a_page_and_figures_for_a_collector() {
 }
 
 #[test]
-fn since_and_what_was_accepted_bound_a_history() {
+fn since_and_accepted_runs_limit_a_history() {
     let place = Place::with("");
     history(place.path());
     // All of it is older than a day, if this runs after 2026; otherwise a part is shown.
@@ -111,7 +111,7 @@ fn since_and_what_was_accepted_bound_a_history() {
 }
 
 #[test]
-fn what_is_no_history_is_answered() {
+fn missing_and_empty_histories_are_reported() {
     let place = Place::with("");
     let missing = place.punctual(&["trend", "nowhere"]);
     assert_eq!(missing.status.code(), Some(2), "{}", text(&missing));
@@ -129,7 +129,7 @@ fn what_is_no_history_is_answered() {
 /// 17 good runs, then 46 times as long: terminal and page are not green at any later run, and a
 /// former time of 0 has a difference.
 #[test]
-fn terminal_and_page_follow_the_one_answer() {
+fn terminal_and_page_agree_on_the_verdict_of_a_history() {
     let place = Place::with("");
     let kept = place.path().join("history/gate/machine/kernel");
     std::fs::create_dir_all(&kept).unwrap();

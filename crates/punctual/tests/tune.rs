@@ -50,7 +50,7 @@ fn what_was_found_is_written_below_a_root_and_removed_again() {
 
 /// Nothing is booted for the list.
 #[test]
-fn a_virtual_machine_offers_parameters_of_its_boot() {
+fn a_virtual_machine_offers_kernel_parameters_for_tuning() {
     let list = |cpus: &str, more: &[&str]| {
         let text_of =
             format!("[[measure]]\nkind = \"timer\"\nduration = \"1s\"\ncpus = \"{cpus}\"\n");
@@ -76,7 +76,7 @@ fn a_virtual_machine_offers_parameters_of_its_boot() {
 }
 
 #[test]
-fn what_cannot_be_tuned_is_refused_before_anything_is_changed() {
+fn impossible_tunings_are_refused_before_any_change() {
     let elsewhere = "[target]\nkind = \"ssh\"\nhost = \"other\"\n[[measure]]\nkind = \"timer\"\n\
                      duration = \"1s\"\n";
     let endless = "[[measure]]\nkind = \"timer\"\n";

@@ -151,7 +151,7 @@ fn a_latency_gate_in_ci() {
 }
 
 #[test]
-fn a_published_experiment() {
+fn the_tutorial_on_a_published_experiment_works() {
     let mut reader = Reader::of("published-experiment.md");
     reader.follow();
     assert!(reader.printed("p1-pi.toml --output").contains("futex calls of a run"));

@@ -264,7 +264,7 @@ fn an_interrupted_run_decides_no_requirement_that_is_not_violated() {
 }
 
 #[test]
-fn what_has_no_end_is_whole_when_it_is_interrupted() {
+fn an_endless_run_is_complete_when_interrupted() {
     let place = Place::with(&experiment("", ""));
     let child = place.start();
     measuring(&place);

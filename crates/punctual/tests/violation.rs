@@ -43,7 +43,7 @@ fn the_command_runs_once_while_the_run_goes_on_and_its_exit_status_is_reported()
 }
 
 #[test]
-fn without_a_violation_nothing_runs() {
+fn without_a_violation_the_on_violation_command_is_not_run() {
     let place = Place::with(&experiment("max < 1000s", "").replace("2s", "1s"));
     let run = ["run", "-q", "experiment.toml", "-o", "bundle", "--on-violation", COMMAND];
     let ran = place.punctual(&run);
@@ -55,7 +55,7 @@ fn without_a_violation_nothing_runs() {
 
 /// A requirement decided only at the end, and the key of the file.
 #[test]
-fn what_the_end_shows_runs_it_too() {
+fn a_violation_found_at_the_end_runs_the_on_violation_command() {
     let file = experiment("count > 1000000", "[experiment]\non_violation = 'touch ran'\n")
         .replace("2s", "200ms");
     let place = Place::with(&file);
@@ -66,7 +66,7 @@ fn what_the_end_shows_runs_it_too() {
 }
 
 #[test]
-fn a_latency_above_stop_above_runs_it() {
+fn a_latency_above_stop_above_runs_the_on_violation_command() {
     let file = experiment("count > 0", "stop_above = \"1ns\"\n");
     let place = Place::with(&file);
     let run = ["run", "-q", "experiment.toml", "-o", "bundle", "--on-violation", COMMAND];

@@ -136,7 +136,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 const NOT_YET: &[(&str, usize)] = &[];
 
 #[test]
-fn listed_words_do_not_come_back() {
+fn listed_words_do_not_increase() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in files(root) {
@@ -333,7 +333,7 @@ fn count(lines: &[String], matches: Matches) -> usize {
 }
 
 #[test]
-fn odd_phrases_in_comments_become_no_more() {
+fn odd_phrases_in_comments_do_not_increase() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let sources = files(&root).into_iter().filter(|path| path.extension() == Some("rs".as_ref()));
     let text = sources.map(|path| fs::read_to_string(path).unwrap());
@@ -353,7 +353,7 @@ fn odd_phrases_in_comments_become_no_more() {
 }
 
 #[test]
-fn identifiers_and_texts_are_found_and_their_neighbours_are_not() {
+fn listed_words_are_found_in_identifiers_and_texts_only() {
     let source = r##"
         struct Wish { told: u32 }
         fn here() { println!("it tells {} // no comment", r#"they told "it""#); } // told

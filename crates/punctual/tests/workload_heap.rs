@@ -50,7 +50,7 @@ fn agrees(summary: &serde_json::Value, what: &str) {
 }
 
 #[test]
-fn random_lists_take_pages_by_their_bytes_and_time_by_their_pages() {
+fn time_of_random_lists_follows_their_pages() {
     let place = Place::with("");
     let settings = ["sizes=random-list", "size=40B", "size_max=1MiB", "lists=60", "fresh=true"];
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-s", setting]).collect();
@@ -121,7 +121,7 @@ fn pages_follow_what_is_touched() {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn touching_costs_more_than_not_touching_and_time_follows_the_pages_of_a_list() {
+fn touching_memory_takes_longer_than_allocating_it() {
     let place = Place::with("");
     let untouched = measured(
         &place,
@@ -198,7 +198,7 @@ fn bump(place: &Place) -> Option<String> {
 }
 
 #[test]
-fn the_machines_allocator_one_that_is_preloaded_and_the_built_in_one() {
+fn system_preloaded_and_built_in_allocators_are_measured() {
     let place = Place::with("");
     let machine = measured(&place, &["--count", "100"]);
     if machine["findings"].to_string().contains("heap-built-in") {
@@ -280,7 +280,7 @@ fn helpers(parent: u32) -> Vec<u32> {
 }
 
 #[test]
-fn it_dies_with_punctual_and_punctual_tells_when_it_was_killed() {
+fn the_heap_helper_dies_with_punctual_and_its_death_is_reported() {
     let place = Place::with("");
     let started = |name: &str| {
         let mut command = common::punctual();
@@ -325,7 +325,7 @@ fn it_dies_with_punctual_and_punctual_tells_when_it_was_killed() {
 }
 
 #[test]
-fn without_rights_page_faults_are_counted_all_the_same() {
+fn page_faults_are_counted_without_privileges() {
     if !is_root("becoming somebody without rights") || !common::has_program("setpriv", "util-linux")
     {
         return;

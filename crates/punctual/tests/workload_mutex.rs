@@ -141,7 +141,7 @@ fn every_lock_excludes_and_gives_pi() {
 /// Tickets are served in their order: a thread with a ticket waits for those ahead, and others
 /// cannot overtake, however often a thread is preempted before it draws.
 #[test]
-fn with_tickets_no_more_threads_come_first_than_there_are() {
+fn a_ticket_lock_lets_each_other_thread_overtake_at_most_once() {
     let place = Place::with("");
     let rounds = ["-s", "lock=ticket", "--threads", "4", "-s", "rounds=20", "--duration", "60s"];
     let summary = measured(&place, "tickets", &rounds);
@@ -155,7 +155,7 @@ fn with_tickets_no_more_threads_come_first_than_there_are() {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn a_shared_sum_is_slower_with_far_more_futex_calls_and_switches() {
+fn a_shared_sum_is_slower_and_causes_more_futex_calls() {
     let place = Place::with("");
     let variant = |sums: &str| {
         let setting = format!("sums={sums}");
@@ -186,7 +186,7 @@ fn a_shared_sum_is_slower_with_far_more_futex_calls_and_switches() {
 }
 
 #[test]
-fn the_longest_wait_says_who_held_the_lock() {
+fn the_longest_wait_names_the_lock_holder() {
     let place = Place::with("");
     let arguments = ["--threads", "2", "--count", "50", "-s", "hold=200us", "-s", "terms=200"];
     let summary = measured(&place, "bundle", &arguments);
@@ -211,7 +211,7 @@ fn the_longest_wait_says_who_held_the_lock() {
 }
 
 #[test]
-fn a_ticket_lock_is_fair_where_it_matters() {
+fn a_ticket_lock_has_a_fairness_index_above_one_half() {
     let place = Place::with("");
     let summary = measured(
         &place,
@@ -225,7 +225,7 @@ fn a_ticket_lock_is_fair_where_it_matters() {
 }
 
 #[test]
-fn threads_have_their_own_priorities_and_cpus() {
+fn mutex_threads_run_with_their_own_priorities() {
     if !common::is_root("priorities of real-time threads") {
         return;
     }

@@ -85,7 +85,7 @@ fn every_transport_and_every_way_to_write_is_counted_by_the_kernel() {
 }
 
 #[test]
-fn another_thread_writes_and_forces_whole_batches() {
+fn the_writer_thread_accounts_for_every_record() {
     let (place, directory) = (Place::with(""), directory());
     for settings in
         [&["writing=buffered"][..], &["writing=forced"], &["writing=forced", "forcing=fsync"]]

@@ -28,7 +28,7 @@ fn causes(summary: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn the_causes_together_are_the_gaps() {
+fn the_times_by_cause_add_up_to_the_gaps() {
     let place = Place::with("");
     let summary = measured(&place, &["--cpus", "0"]);
     let series = &summary["phases"][0]["series"][0];
@@ -63,7 +63,7 @@ fn the_causes_together_are_the_gaps() {
 }
 
 #[test]
-fn without_attribution_nobody_looks() {
+fn without_attribution_gaps_have_no_cause() {
     let place = Place::with("");
     let summary =
         measured(&place, &["--cpus", "0", "-s", "attribute=false", "-s", "threshold=2us"]);

@@ -51,7 +51,7 @@ fn counts(phase: &serde_json::Value) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn every_way_to_write_is_measured_and_counted_by_the_kernel() {
+fn kernel_counts_agree_for_every_storage_mode() {
     let (place, directory) = (Place::with(""), directory());
     let forced = ["whole", "open", "write", "force", "close"];
     let plain = ["whole", "open", "write", "close"];
@@ -304,7 +304,7 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
 /// A limit on file sizes is reported before anything starts; the signal that comes with it
 /// (SIGXFSZ) kills no process.
 #[test]
-fn a_limit_on_file_sizes_is_told() {
+fn a_file_size_limit_that_is_too_small_is_reported() {
     let place = Place::with("");
     let limited = |blocks: u32| {
         let line = format!(

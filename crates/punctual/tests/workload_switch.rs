@@ -81,7 +81,7 @@ fn every_mechanism_switches_as_often_as_it_says() {
 }
 
 #[test]
-fn rings_of_all_sizes_and_distances() {
+fn rings_of_any_size_and_distance_are_measured() {
     let place = Place::with("");
     for (number, (ring, distance, tasks)) in [
         ("3", "same-cpu", "processes"),
@@ -172,7 +172,7 @@ fn independent(place: &Place, bytes: u64) -> Option<[f64; 3]> {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
+fn the_indirect_switch_cost_is_near_that_of_an_independent_program() {
     let place = Place::with("");
     for (set, bytes) in [("256KiB", 256 << 10), ("1MiB", 1 << 20), ("4MiB", 4 << 20)] {
         let mut seen = Vec::new();
@@ -277,7 +277,7 @@ fn endless(place: &Place) -> (std::process::Child, u32) {
 }
 
 #[test]
-fn a_killed_process_ends_the_ring_and_says_so() {
+fn a_killed_process_of_the_ring_fails_the_run() {
     let place = Place::with("");
     let (child, member) = endless(&place);
     common::kill(member, "KILL");

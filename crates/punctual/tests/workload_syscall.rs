@@ -62,7 +62,7 @@ fn summary_median(phase: &serde_json::Value) -> i64 {
 }
 
 #[test]
-fn a_call_by_number_that_fails_says_so() {
+fn a_failing_system_call_by_number_is_a_finding() {
     let place = Place::with("");
     // getpid cannot fail; getpriority of a missing process does.
     let number = format!("number={}", libc::SYS_getpriority);
@@ -164,7 +164,7 @@ fn what_is_wrong_is_said_as_of_any_experiment() {
 }
 
 #[test]
-fn a_signal_ends_it_and_everything_until_then_is_kept() {
+fn an_interrupted_syscall_run_keeps_all_samples() {
     let place = Place::with("");
     let mut command = common::punctual();
     command.args([

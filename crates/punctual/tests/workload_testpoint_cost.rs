@@ -5,7 +5,7 @@ use crate::common::{Place, text};
 use serde_json::Value;
 
 #[test]
-fn every_way_is_measured_or_says_why_not() {
+fn every_test_point_mechanism_is_measured_or_gives_a_reason() {
     let place = Place::with("");
     let arguments =
         ["measure", "testpoint-cost", "--quiet", "--json", "--policy", "other", "--count", "3000"];

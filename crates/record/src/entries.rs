@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn a_thread_that_sleeps_comes_back_as_an_entry_that_its_own_timer_caused() {
+    fn the_originator_of_a_wake_up_from_sleep_is_the_sleeper() {
         let cpu = attributes::current_cpu() as usize;
         attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
         let tid = attributes::tid() as u32;

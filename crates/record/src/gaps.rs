@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn time_that_another_task_has_is_the_other_tasks() {
+    fn time_while_the_thread_sleeps_is_attributed_to_other_tasks() {
         let cpu = attributes::current_cpu();
         attributes::set_affinity(0, &CpuSet::single(cpu as usize)).unwrap();
         let tid = attributes::tid() as u32;

@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn an_interrupt_of_the_cpu_to_itself_wakes_and_is_stamped() {
+    fn a_self_ipi_wakes_the_waiter_and_is_timestamped() {
         let Some(stamps) = stamps(Awaited::IrqWork) else { return };
         for _ in 0..20 {
             stamps.arm(0);
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn a_timer_of_this_thread_is_stamped_and_no_others() {
+    fn only_timers_of_the_armed_thread_are_timestamped() {
         let Some(stamps) = stamps(Awaited::Timer { irq: None }) else { return };
         let tid = attributes::tid();
         for whose in [tid, tid + 1] {

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_foreign_in_any_namespace_but_the_initial_one() {
+    fn pid_namespaces_other_than_the_initial_one_are_recognised() {
         assert!(is_inner(Some(Path::new("pid:[4026532201]"))));
         assert!(!is_inner(Some(Path::new(INITIAL))));
         assert!(!is_inner(None));

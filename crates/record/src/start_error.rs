@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remedy_is_that_of_what_is_missing() {
+    fn the_remedies_of_refused_backends_are_joined_without_duplicates() {
         let backend = |remedy: Option<&str>| StartError::Backend {
             backend: "BPF",
             why: "refused".to_owned(),

@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_many() {
+    fn counted_nouns_are_singular_for_one() {
         assert_eq!(counted(0, "thread"), "0 threads");
         assert_eq!(counted(1, "thread"), "1 thread");
         assert_eq!(counted(1_234, "thread"), "1,234 threads");
     }
 
     #[test]
-    fn micros_have_the_digits_that_mean_something() {
+    fn microseconds_are_rounded_to_significant_digits() {
         for (ns, text) in [
             (0, "0.000"),
             (7, "0.007"),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_lengths_are_read_at_a_glance() {
+    fn counts_have_separators_and_durations_two_units() {
         assert_eq!(
             (count(0), count(999), count(1_000), count(1_234_567)),
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_the_unit_that_suits_them() {
+    fn spans_are_shown_in_a_suitable_unit() {
         let spans = [
             850,
             12_300,
@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn shares_that_are_not_0_do_not_look_like_it() {
+    fn small_shares_are_not_shown_as_zero() {
         let shares = [0.0, 0.0004, 0.0006, 0.034, 0.62, 2.5].map(percent);
         assert_eq!(shares.join(", "), "0.0 %, < 0.1 %, 0.1 %, 3.4 %, 62.0 %, 250.0 %");
     }
 
     #[test]
-    fn hostile_names_lose_their_power() {
+    fn hostile_names_are_escaped() {
         assert_eq!(plain("a\u{1b}[31m\n\u{202e}x"), "a\\u{1b}[31m\\n\\u{202e}x");
         assert_eq!(clipped("abcdefgh", 5, false), "abcd…");
         assert_eq!(clipped("abcde", 5, true), "abcde");
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn clipped_fits(name in "\\PC{0,40}", width in 1usize..30) {
+        fn clipped_names_fit_into_the_width(name in "\\PC{0,40}", width in 1usize..30) {
             prop_assert!(width_of(&clipped(&name, width, false)) <= width);
         }
     }

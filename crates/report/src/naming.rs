@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_say_nothing_give_way_to_what_differs() {
+    fn default_names_are_replaced_by_distinguishing_properties() {
         let stamped = ["punctual-x-20261103-141500", "punctual-x-20261103-141700"];
         let [a, b] = stamped;
         assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1-rt", "m")]), ["6.1", "6.1-rt"]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_name_gets_its_path_and_the_same_bundle_a_number() {
+    fn duplicate_names_are_distinguished_by_path_or_number() {
         assert_eq!(distinct(&[at("lq/cells/6.1/r1"), at("lq/cells/6.1-rt/r1")]), ["6.1", "6.1-rt"]);
         assert_eq!(
             distinct(&[at("a/x/r1"), at("a/y/r2"), at("b/x/r1")]),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn several_runs_are_named_by_what_they_share() {
+    fn several_runs_are_named_by_their_common_prefix() {
         let of =
             |paths: &[&str]| Identity::together(&paths.iter().map(|p| at(p)).collect::<Vec<_>>());
         assert_eq!(of(&["before1", "before2"]).path, "before");

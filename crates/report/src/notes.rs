@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tolerance_is_stated_with_what_it_is_made_of() {
+    fn a_tolerance_is_shown_with_its_reasons() {
         assert_eq!(allowed(&Tolerance::EXACT), "allowed: no difference");
         let some = Tolerance::EXACT.fewer(4, "instants that had passed").any_more("others write");
         let words = "allowed: 4 fewer, any number more (4: instants that had passed; others write)";
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_as_long_as_they_mean_something() {
+    fn numbers_are_rounded_to_significant_digits() {
         assert_eq!(number(1_234_567.0, "count"), "1,234,567");
         assert_eq!(number(0.98765, "ratio"), "0.988");
         assert_eq!(number(-3.0, "ns"), "-3 ns");

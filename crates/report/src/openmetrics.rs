@@ -191,14 +191,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_bring_nothing_that_a_terminal_obeys() {
+    fn control_characters_in_metric_labels_are_escaped() {
         let mut text = String::new();
         sample(&mut text, "x", "_total", &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())], "1");
         assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\n\"} 1\n");
     }
 
     #[test]
-    fn seconds_are_exact() {
+    fn seconds_in_metrics_are_exact() {
         let cases = [
             (0, "0.0"),
             (1, "0.000000001"),

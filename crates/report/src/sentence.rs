@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_written_briefly() {
+    fn figures_in_sentences_are_rounded() {
         let text = [4.2e9, 45e9, 4.2e12, 8.9e12, 1e15].map(spoken);
         assert_eq!(text, ["4.2 s", "45 s", "70 min", "2 h", "12 d"]);
         assert_eq!(

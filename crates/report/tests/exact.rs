@@ -129,7 +129,7 @@ fn compared() -> ExactDocument {
 }
 
 #[test]
-fn what_differs_on_another_kernel_is_shown_by_part_and_function() {
+fn differences_between_kernels_are_shown_by_part_and_function() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
     let text = terminal::exact(&compared(), 5, &options);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -206,7 +206,7 @@ fn as_folded_stacks_own_instructions_add_up() {
 }
 
 #[test]
-fn on_the_page_with_its_drawing() {
+fn the_page_shows_the_differences_between_kernels_with_a_drawing() {
     let bundle = bundle("good");
     let summary = punctual_analyze::summarize(&bundle);
     let input =
@@ -303,7 +303,7 @@ fn found() -> HuntDocument {
 }
 
 #[test]
-fn a_search_begins_with_the_longest_and_ends_with_what_was_minimised() {
+fn a_search_report_goes_from_the_longest_to_the_minimised_inputs() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
     let text = terminal::hunt(&found(), "hunt", &options);
     let order =

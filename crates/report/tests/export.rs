@@ -103,7 +103,7 @@ fn read_systress(text: &str, between: char) -> (BTreeMap<u64, u64>, Vec<String>)
 }
 
 #[test]
-fn files_of_systress_hold_the_histogram_and_the_summary() {
+fn systress_exports_contain_histogram_and_summary() {
     for (format, between) in [(Format::Systress, ' '), (Format::SystressCsv, ',')] {
         let bundle = open("good");
         let files = export_files(&bundle, format).unwrap();
@@ -185,7 +185,7 @@ fn essence(series: &Series, end: i64) -> (BTreeMap<i64, u64>, u64, u64, i64, i64
 }
 
 #[test]
-fn what_is_exported_for_cyclictest_is_imported_as_the_same() {
+fn cyclictest_exports_are_imported_unchanged() {
     for name in ["good", "cut-off", "lossy", "imported"] {
         for format in [Format::CyclictestJson, Format::CyclictestHistogram] {
             let place = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn what_is_exported_for_cyclictest_is_imported_as_the_same() {
 }
 
 #[test]
-fn python_reads_every_json_and_xml() {
+fn json_and_xml_exports_are_parsed_by_python() {
     for name in BUNDLES {
         for format in [Format::Json, Format::CyclictestJson] {
             if let Some((success, sentence)) = run(
@@ -238,7 +238,7 @@ fn python_reads_every_json_and_xml() {
 }
 
 #[test]
-fn json_is_the_summary() {
+fn the_json_export_is_the_summary() {
     for name in BUNDLES {
         let read: Summary = serde_json::from_str(&text(name, Format::Json)).unwrap();
         assert!(
@@ -249,7 +249,7 @@ fn json_is_the_summary() {
 }
 
 #[test]
-fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
+fn gnuplot_draws_the_exported_script_without_executing_names() {
     for name in BUNDLES {
         let draw = ["-e", "set terminal svg", "-"];
         let Some((success, sentence)) = run("gnuplot", &draw, &exported(name, Format::Gnuplot))
@@ -265,7 +265,7 @@ fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
 }
 
 #[test]
-fn csv_holds_every_kept_sample() {
+fn the_csv_export_contains_every_kept_sample() {
     for name in ["good", "cut-off", "lossy", "hostile"] {
         let python = "import csv,sys; rows=list(csv.reader(sys.stdin)); assert all(len(r)==8 for \
                       r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
@@ -317,7 +317,7 @@ fn the_hdr_log_is_read_by_its_own_reader() {
 }
 
 #[test]
-fn parquet_is_read_back_exactly() {
+fn parquet_exports_are_read_back_exactly() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
     for name in ["good", "lossy", "hostile"] {
@@ -348,7 +348,7 @@ fn parquet_is_read_back_exactly() {
 }
 
 #[test]
-fn verdicts_for_ci() {
+fn verdicts_are_exported_for_lava_and_junit() {
     insta::assert_snapshot!(text("lossy", Format::Lava), @r#"
     # valid-main-dropped-samples: 130 of 2130 samples were lost (6.103 %)
     valid-main-dropped-samples fail

@@ -80,7 +80,7 @@ fn duckdb_answers_the_queries_as_printed() {
 }
 
 #[test]
-fn each_row_of_where_it_runs_names_a_test() {
+fn each_row_of_the_support_table_names_an_existing_test() {
     let text = document("where-it-runs.md");
     let rows: Vec<&str> =
         text.lines().filter(|line| line.starts_with("| ") && line.contains("crates/")).collect();

@@ -56,7 +56,7 @@ fn assert_sound(text: &str) -> Html {
 }
 
 #[test]
-fn every_fixture_is_a_sound_page_alone_and_with_the_others() {
+fn the_page_of_every_fixture_is_valid() {
     let bundles = fixtures();
     assert!(!bundles.is_empty());
     for (name, bundle) in &bundles {
@@ -69,7 +69,7 @@ fn every_fixture_is_a_sound_page_alone_and_with_the_others() {
 }
 
 #[test]
-fn what_was_wrong_with_the_run_comes_before_the_machine() {
+fn warnings_about_the_run_precede_those_about_the_machine() {
     let bundles = fixtures();
     let (_, explained) = bundles.iter().find(|(name, _)| name == "explained").unwrap();
     let page = assert_sound(&page_of(&[explained]));
@@ -79,7 +79,7 @@ fn what_was_wrong_with_the_run_comes_before_the_machine() {
 }
 
 #[test]
-fn missed_deadlines_are_a_figure_of_their_own_and_a_line() {
+fn missed_deadlines_are_shown_as_a_figure_and_marked_in_plots() {
     use punctual_bundle::meta::MeasureMeta;
     use punctual_core::Notes;
     use punctual_core::notes::Figure;
@@ -144,7 +144,7 @@ fn a_measure_of_several_cpus_has_a_small_histogram_of_each() {
 }
 
 #[test]
-fn of_a_target_the_page_has_one_clock() {
+fn the_page_of_a_target_uses_a_single_clock() {
     let bundles = fixtures();
     let (_, bundle) = bundles.iter().find(|(name, _)| name == "good").unwrap();
     let mut summary = punctual_analyze::summarize(bundle);
@@ -160,7 +160,7 @@ fn of_a_target_the_page_has_one_clock() {
 }
 
 #[test]
-fn hostile_texts_stay_texts() {
+fn hostile_texts_in_a_page_stay_text() {
     let directory = tempfile::tempdir().unwrap();
     let url = "http://127.0.0.1:1";
     let bundle = hostile_bundle(&directory.path().join("<b onclick=alert(1)>"), url);
@@ -177,7 +177,7 @@ fn hostile_texts_stay_texts() {
 }
 
 #[test]
-fn figures_say_what_they_are() {
+fn figures_of_a_page_are_labelled() {
     let directory = tempfile::tempdir().unwrap();
     let recipe = Recipe {
         phases: vec![("idle".into(), Load::Idle), ("over".into(), Load::Overloaded)],
@@ -213,7 +213,7 @@ fn figures_say_what_they_are() {
 }
 
 #[test]
-fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
+fn an_oversized_page_is_reduced_with_a_note() {
     let directory = tempfile::tempdir().unwrap();
     let recipe = Recipe { samples: 30_000, resolution: Nanos(1), ..Recipe::default() };
     let bundle = write(&directory.path().join("b"), &recipe);
@@ -333,7 +333,7 @@ fn a_link_in_a_bundle_leads_nowhere() {
 /// On a phone each row of such a table is a card whose figures carry their headings: beside a long
 /// last column, rows would be tall and empty.
 #[test]
-fn what_was_published_carries_its_headings_for_narrow_screens() {
+fn cells_of_published_results_carry_their_headings() {
     let directory = tempfile::tempdir().unwrap();
     let mut bundle =
         write(&directory.path().join("b"), &Recipe { cpus: 1, samples: 100, ..Recipe::default() });

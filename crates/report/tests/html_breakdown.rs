@@ -68,7 +68,7 @@ fn texts(page: &Html, selector: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_sample_has_its_paragraph_its_band_and_its_culprit() {
+fn an_explained_sample_is_shown_with_text_band_and_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let page = Html::parse_document(&page("hog", directory.path()));
     let sentence = texts(&page, "#breakdown details p").join(" ");
@@ -87,7 +87,7 @@ fn a_sample_has_its_paragraph_its_band_and_its_culprit() {
 }
 
 #[test]
-fn its_timeline_is_drawn_with_the_parts_above() {
+fn the_timeline_of_a_sample_shows_its_parts() {
     let directory = tempfile::tempdir().unwrap();
     let page = page("hog", directory.path());
     let Some(seen) = open(&page, directory.path()) else { return };

@@ -17,7 +17,7 @@ fn plots_are_drawn() {
 }
 
 #[test]
-fn sixty_four_cpus_become_one_curve_a_phase() {
+fn series_of_64_cpus_are_merged_into_one_curve_per_phase() {
     let directory = tempfile::tempdir().unwrap();
     let phases = vec![("idle".into(), Load::Idle), ("loaded".into(), Load::Overloaded)];
     let recipe = Recipe { cpus: 64, samples: 500, phases, ..Recipe::default() };
@@ -28,7 +28,7 @@ fn sixty_four_cpus_become_one_curve_a_phase() {
 }
 
 #[test]
-fn every_fixture_opens() {
+fn every_fixture_page_draws_its_plots_in_a_browser() {
     for (name, bundle) in fixtures() {
         println!("{name}");
         let directory = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn the_histogram_by_cause_is_drawn() {
 /// Windows begin at whole seconds of the clock: the first begins before its phase, and a phase may
 /// be shorter than one. Its plot begins and ends with the phase, and has a line.
 #[test]
-fn the_plot_over_time_of_a_short_phase_has_a_line_within_it() {
+fn the_plot_over_time_of_a_short_phase_contains_a_line() {
     let directory = tempfile::tempdir().unwrap();
     let phases = vec![("short".into(), Load::Idle)];
     let recipe = Recipe { cpus: 1, samples: 600, keep: 0, phases, ..Recipe::default() };

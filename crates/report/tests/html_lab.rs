@@ -122,7 +122,7 @@ fn page(directory: &Path, target: &str) -> String {
 }
 
 #[test]
-fn every_curve_is_drawn() {
+fn every_curve_of_a_lab_page_is_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let Some(seen) = open(&page(directory.path(), "this machine"), directory.path()) else {
         return;
@@ -145,7 +145,7 @@ fn every_curve_is_drawn() {
 }
 
 #[test]
-fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
+fn the_legend_toggles_curves_and_the_heat_map_links_to_figures() {
     let directory = tempfile::tempdir().unwrap();
     let script = "
         const said = document.documentElement.dataset;
@@ -240,7 +240,7 @@ fn virtual_time_is_marked_at_every_table_and_plot() {
 }
 
 #[test]
-fn each_cell_has_the_cause_of_its_worst_sample_and_leads_to_its_page() {
+fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
     let directory = tempfile::tempdir().unwrap();
     let names = VALUES.map(String::from);
     let (mut document, bundles) = lab(directory.path(), "quick", "kernel", &names, "this machine");

@@ -77,7 +77,7 @@ setTimeout(() => {
 "#;
 
 #[test]
-fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
+fn the_timeline_zooms_by_wheel_keys_and_dragging() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let page = page(&bundle, &recording::recording(30), Vec::new());
@@ -120,7 +120,7 @@ fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
 }
 
 #[test]
-fn violated_limits_come_first() {
+fn violated_limits_are_shown_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let all = recording::recording(10);
@@ -136,7 +136,7 @@ fn violated_limits_come_first() {
 
 /// A switch away from a thread that does not run there, without known losses at that time.
 #[test]
-fn contradictions_are_a_doubt_on_the_page() {
+fn contradictory_events_cause_a_warning_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let mut all = recording::recording(10);
@@ -190,7 +190,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
 
 /// A second with a million events: pictures stay within their limit and report omissions.
 #[test]
-fn much_is_shown_coarsely() {
+fn a_recording_with_many_events_is_shown_reduced() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let mut all = recording::recording(2);

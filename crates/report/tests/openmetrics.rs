@@ -33,7 +33,7 @@ fn text() -> String {
 }
 
 #[test]
-fn a_strict_reader_reads_what_was_written() {
+fn written_metrics_are_accepted_by_a_strict_reader() {
     let text = text();
     let samples = check::read(&text).unwrap_or_else(|why| panic!("{why}\n{text}"));
     assert!(!text.contains("x_nothing"));
@@ -59,7 +59,7 @@ fn a_strict_reader_reads_what_was_written() {
 }
 
 #[test]
-fn the_reader_refuses_what_is_wrong() {
+fn malformed_metrics_are_refused_by_the_strict_reader() {
     let text = text();
     let refused = |from: &str, to: &str| {
         let changed = text.replacen(from, to, 1);

@@ -75,7 +75,7 @@ fn scope(name: &str, overlapping: u64) -> ScopeSummary {
 }
 
 #[test]
-fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
+fn intervals_are_shown_with_unmatched_events_and_the_worst_case() {
     let pair = PairSummary {
         name: "request->reply".into(),
         by: "value".into(),

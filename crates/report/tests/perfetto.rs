@@ -115,7 +115,7 @@ fn slices(all: &Recording) -> Vec<[String; 3]> {
 }
 
 #[test]
-fn perfetto_reads_what_was_recorded() {
+fn perfetto_reads_an_exported_recording() {
     let all = recording::recording(30);
     let queries = [STATES, SLICES, FLOWS, VALUES, TROUBLE, THREADS];
     let Some(answers) = processor::ask(&written(&all), &queries) else { return };

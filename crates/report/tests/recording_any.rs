@@ -131,7 +131,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn anything_is_written(
+    fn any_events_are_exported_without_panic(
         mut events in proptest::collection::vec(event(), 0..80),
         sorted in any::<bool>(),
     ) {
@@ -159,7 +159,7 @@ proptest! {
 
 /// The same data once through the whole page.
 #[test]
-fn a_page_of_anything_is_made() {
+fn a_page_is_made_of_any_events() {
     let directory = tempfile::tempdir().unwrap();
     let bundle =
         write(&directory.path().join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() });

@@ -46,7 +46,7 @@ fn of_many_series_the_worst_are_shown_first() {
 }
 
 #[test]
-fn a_good_run() {
+fn a_successful_run_is_shown() {
     insta::assert_snapshot!(shown("good", &wide(110)), @r#"
     quickstart  2026-11-21 08:00:00 UTC
     verdict     ✓ met: all 8 requirements
@@ -228,7 +228,7 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
 }
 
 #[test]
-fn an_import() {
+fn an_imported_run_is_shown() {
     insta::assert_snapshot!(shown("imported", &wide(100)), @r#"
     two  2026-11-21 09:25:59 UTC
     verdict     nothing was required
@@ -270,7 +270,7 @@ fn an_import() {
 }
 
 #[test]
-fn what_was_cut_off_says_so_first() {
+fn a_truncated_run_is_marked_at_the_top() {
     let text = shown("cut-off", &wide(200));
     assert!(text.lines().nth(1).unwrap().contains("CUT OFF; "), "{text}");
     assert!(text.contains("001/0001.meta.json: no checkpoint yet"), "{text}");
@@ -300,7 +300,7 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
-fn no_line_is_wider_than_the_terminal_where_words_allow() {
+fn lines_do_not_exceed_the_terminal_width() {
     for name in ["good", "cut-off", "lossy", "imported", "workloads"] {
         for width in [80, 100, 120, 160] {
             for line in shown(name, &wide(width)).lines() {
@@ -312,7 +312,7 @@ fn no_line_is_wider_than_the_terminal_where_words_allow() {
 }
 
 #[test]
-fn colour_changes_nothing_but_the_escapes() {
+fn coloured_output_differs_only_by_escape_sequences() {
     for name in ["good", "cut-off", "lossy", "hostile", "imported", "workloads"] {
         let colored = shown(name, &ShowOptions { color: true, ..wide(100) });
         let mut bare = String::new();
@@ -324,7 +324,7 @@ fn colour_changes_nothing_but_the_escapes() {
 }
 
 #[test]
-fn nanoseconds_on_demand() {
+fn latencies_are_shown_in_nanoseconds_on_request() {
     let text = shown("good", &ShowOptions { unit: Unit::Nanos, ..wide(120) });
     assert!(text.contains("latencies in ns"), "{text}");
     assert!(!text.contains("µs"), "{text}");
@@ -376,7 +376,7 @@ fn virtual_time_is_in_the_unit_of_every_section_with_times() {
 }
 
 #[test]
-fn a_corrected_figure_is_shown_only_where_it_is_larger() {
+fn corrected_figures_are_shown_only_if_they_are_larger() {
     let mut summary = summarize(&bundle("lossy"));
     let of = |summary: &punctual_bundle::summary::Summary| {
         let text = show(summary, &[], &wide(120));

@@ -64,7 +64,7 @@ fn made(way: Way, place: &std::path::Path) -> Bundle {
 }
 
 #[test]
-fn every_way_of_ending_has_its_word_its_exit_code_and_its_reasons() {
+fn every_way_of_ending_has_its_verdict_and_exit_code() {
     let place = tempfile::tempdir().unwrap();
     let mut seen: Vec<Way> = Vec::new();
     for way in Way::ALL {
@@ -123,7 +123,7 @@ fn made_as(way: Way, place: &std::path::Path) -> Bundle {
 
 /// Logs have a checksum: every changed byte is detected, and *not met* stays.
 #[test]
-fn no_mutation_of_a_log_is_met() {
+fn no_damaged_log_yields_the_verdict_met() {
     let place = tempfile::tempdir().unwrap();
     for (way, expected) in [(Way::Met, "undecided"), (Way::NotMet, "not-met")] {
         let bundle = made(way, place.path());

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_saved_nothing_measured_nothing() {
+    fn a_part_without_a_checkpoint_does_not_extend_the_measured_time() {
         let at = |second| jiff::Timestamp::from_second(second).ok();
         let first = PartTimes { saved: at(10), ..PartTimes::default() };
         let killed = PartTimes { gap: at(10), ..PartTimes::default() };
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_counted_by_measure_and_by_its_slowest_thread() {
+    fn the_slowest_thread_of_a_measure_determines_its_sample_count() {
         let counts = [("fast", 900), ("slow", 90), ("fast", 700)];
         assert_eq!(least_count(&counts, "fast", 2), 700);
         assert_eq!(least_count(&counts, "slow", 1), 90);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ended_early_goes_on() {
+    fn only_runs_that_ended_early_can_be_continued() {
         let load =
             |success| Outcome::StoppedByLoad { load: "make".into(), how: "ended".into(), success };
         assert!(can_go_on(&Outcome::Interrupted) && can_go_on(&load(false)));
@@ -256,7 +256,7 @@ mod tests {
 
     /// Parts that another user put there as a link are not followed.
     #[test]
-    fn a_link_is_no_place_for_parts() {
+    fn a_symbolic_link_is_refused_as_directory_of_parts() {
         let place = tempfile::tempdir().expect("a directory");
         let (bundle, elsewhere) = (place.path().join("b"), place.path().join("elsewhere"));
         std::fs::create_dir(&bundle).expect("a directory");

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_digest_is_told_why_it_is_not_replayed() {
+    fn a_replay_without_a_digest_is_refused_with_the_reason() {
         let of = |name: &str| {
             let bundles = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles");
             let bundle = Bundle::open(&Path::new(bundles).join(name)).expect("a bundle");

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_run_on_another_kernel_lies_beside_the_bundle() {
+    fn the_run_on_another_kernel_is_saved_beside_the_bundle() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |kernel: &str| beside(dir.path(), kernel).expect("a path");
         let name = dir.path().file_name().expect("a name").to_string_lossy();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_run_stay_unless_the_kernel_names_others() {
+    fn settings_of_the_run_are_kept_unless_overridden_with_the_kernel() {
         let made_of = MadeOf {
             kernel: String::new(),
             initramfs: String::new(),

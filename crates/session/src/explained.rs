@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_samples_add_up_and_what_events_cover_is_attributed() {
+    fn time_covered_by_events_of_recorded_samples_is_attributed() {
         let mut samples = 0;
         for path in bundles() {
             let bundle = Bundle::open(&path).expect("a bundle");

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_as_a_whole_and_errors_are_counted() {
+    fn the_metrics_file_is_replaced_atomically_and_errors_are_counted() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("x.prom");
         let mut file = MetricsFile::new(path.clone());

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_ready_once_and_alive_from_then_on() {
+    fn readiness_is_notified_once_and_the_watchdog_repeatedly() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("notify");
         let abstract_name = format!("punctual-notify-test-{}", std::process::id());
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_there_is_asked_again() {
+    fn a_missing_service_manager_is_notified_again() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("notify");
         let mut manager = ServiceManager::at(path.as_os_str()).expect("an address");

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_of_punctual_had_of_a_cycle_is_its_own_part() {
+    fn time_taken_by_a_thread_of_punctual_is_an_observer_part() {
         let (time, behind) = (Nanos(100), Nanos(60));
         let delayed = Cycle {
             culprit: Some(Culprit { tid: 9, name: TaskName::default(), time, behind }),

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn affinity_and_scheduling_are_read_back() {
+    fn affinity_and_policy_are_read_back_as_set() {
         std::thread::spawn(|| {
             let allowed = affinity(0).unwrap();
             let one = CpuSet::single(allowed.iter().last().unwrap());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn real_time_scheduling_where_it_is_allowed() {
+    fn real_time_scheduling_is_read_back_if_permitted() {
         std::thread::spawn(|| {
             let fifo = Scheduling::new(Policy::Fifo, Priority::new(7));
             match set_scheduling(0, &fifo) {

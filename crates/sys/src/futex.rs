@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_changed_is_not_waited_for_and_no_wait_is_longer_than_asked() {
+    fn futex_waits_return_on_a_changed_word_or_at_their_timeout() {
         let word = AtomicU32::new(1);
         let wait = |expected, scope| {
             let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };

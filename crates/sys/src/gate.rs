@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_before_it_begins() {
+    fn a_gated_process_has_its_pid_before_exec() {
         let mut command = Command::new("cat");
         command.stdin(Stdio::null());
         let gated = Gated::start(command).unwrap();
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_reported_at_the_release() {
+    fn exec_errors_of_a_gated_process_are_reported_on_release() {
         let gated = Gated::start(Command::new("/no/such/program")).unwrap();
         assert_eq!(gated.release().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn one_that_is_given_up_ends() {
+    fn an_abandoned_gated_process_ends() {
         let gated = Gated::start(Command::new("cat")).unwrap();
         let Gated { pid, open, spawned } = gated;
         drop(open);

@@ -101,7 +101,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn words_of_a_file_are_where_they_belong() {
+    fn words_of_a_mapping_are_written_at_their_file_offset() {
         let file = memfd(c"words", 0).unwrap();
         file.set_len(8192).unwrap();
         let mapping = Mapping::of_file(&file, 4096, 4096, READ_WRITE, 0).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mapped_is_an_error() {
+    fn mapping_an_empty_file_is_an_error() {
         let why = Mapping::of_file(memfd(c"none", 0).unwrap(), 0, 0, READ_WRITE, 0).unwrap_err();
         assert_eq!(why.raw_os_error(), Some(libc::EINVAL));
     }

@@ -102,7 +102,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
-    fn mappings_become_resident_as_they_are_used() {
+    fn mappings_are_populated_for_reading_or_writing_by_permission() {
         let advice = |line| populated(line).map(|(start, end, advice)| (end - start, advice));
         let (read, write) = (libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE);
         assert_eq!(advice("1000-3000 r-xp 00001000 08:01 42 /x"), Some((0x2000, read)));
@@ -115,7 +115,7 @@ mod tests {
     /// An untouched mapping is resident, and so are later allocations. (Growth beyond that is
     /// counted as faults although there are none: its system call populates it.)
     #[test]
-    fn nothing_faults_once_all_is_locked() {
+    fn locked_memory_causes_no_page_faults() {
         let before = crate::mapping::Mapping::anonymous(1 << 20).expect("a mapping");
         settle_heap();
         touch_stack::<65536>();

@@ -86,7 +86,7 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixDatagram};
 
     #[test]
-    fn its_own_measuring_threads_are_no_observers() {
+    fn measuring_threads_of_punctual_are_no_observers() {
         let me = std::process::id();
         let processes = BTreeSet::from([me, me + 1]);
         assert!(!observes(me, "measure", &processes) && observes(me, "punctual", &processes));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_passed_over() {
+    fn socket_names_of_other_programs_are_ignored() {
         let text = "0: 2 0 0 2 01 123 @punctual/measures/41/0-1\n0: 2 0 0 2 01 5 \
                     @punctual/measures/x/1\n0: 2 0 1 1 01 126 /run/x\n";
         let claim = Claim { pid: 41, cpus: "0-1", inode: 123 };
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_counts_where_its_owner_is_root_or_the_same_user_or_not_known() {
+    fn only_claims_of_root_the_same_user_or_unknown_owners_count() {
         let of = |inode| Claim { pid: 1_000 + inode, cpus: "0", inode };
         let owners = Owners::from([(1, Some(0)), (2, Some(1_000)), (3, Some(65_534)), (4, None)]);
         for (user, expected) in [(0, vec![1, 4]), (1_000, vec![1, 2, 4]), (7, vec![1, 4])] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_whose_a_claim_is() {
+    fn owners_of_claims_are_read_from_the_kernel() {
         // SAFETY: takes nothing, and cannot fail.
         let user = unsafe { libc::geteuid() };
         let (own, foreign) = (1 << 30, (1 << 30) + 1);

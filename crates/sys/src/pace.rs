@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_have_their_place_between_samples() {
+    fn calls_are_placed_between_expected_samples() {
         let each = |period| Samples { due: 7_000_000_123, period };
         let at =
             |period: i64, since: i64| place(&[each(period)], 9_000_000_123 + since) - 9_000_000_123;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_nothing_is_waited_for() {
+    fn without_a_period_between_samples_returns_at_once() {
         heed([Samples { due: 0, period: 0 }]);
         let before = clock::monotonic();
         between_samples();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_users_where_the_kernel_knows_them() {
+    fn socket_owners_are_decoded_from_netlink_messages() {
         let answer = [socket(7, Some(1_000)), socket(8, None), socket(9, Some(0))].concat();
         let mut owners = Owners::new();
         assert!(!add(&answer, &mut owners).expect("it is whole"));

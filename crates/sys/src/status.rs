@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_by_their_whole_name() {
+    fn status_fields_are_found_by_their_complete_name() {
         let status = "Name:\tx\nVmLckX:\t1 kB\nVmLck:\t      12 kB\nSigIgn:\t0000000000001000\n";
         assert_eq!(kib(status, "VmLck"), Some(12));
         assert_eq!(mask(status, "SigIgn"), Some(0x1000));

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_nanosecond_of_steal_excuses_once() {
+    fn steal_time_excuses_each_delay_once() {
         let mut excuse = Excuse(10);
         assert_eq!(
             [excuse.covers(6), excuse.covers(5), excuse.covers(4), excuse.covers(1)],

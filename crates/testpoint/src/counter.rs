@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_follow_one_another() {
+    fn successive_clock_pairs_are_monotonic() {
         let (first, second) = (pair(), pair());
         assert!(
             first.ticks < second.ticks

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_put_together_or_refused() {
+    fn texts_are_concatenated_up_to_the_buffer_size() {
         let mut text = Text::new();
         text.push(b"/run/").push_number(0).push(b".").push_number(u64::MAX);
         assert_eq!(text.as_str(), Some(c"/run/0.18446744073709551615"));

@@ -84,7 +84,7 @@ const NETIO: [&str; 5] =
     ["netio.period", "netio.task", "netio.receive", "netio.encrypt", "netio.sent"];
 
 #[test]
-fn programs_in_c_link_with_it_in_every_way() {
+fn c_programs_link_with_the_library_in_every_way() {
     if lacks(&["cc", "pkg-config", "nm"]) {
         return;
     }
@@ -129,7 +129,7 @@ fn programs_in_c_link_with_it_in_every_way() {
 }
 
 #[test]
-fn cmake_finds_it_and_a_scope_of_cpp_ends_by_exception() {
+fn cmake_finds_the_library_and_cpp_scopes_end_on_exceptions() {
     if lacks(&["cc", "c++", "cmake"]) {
         return;
     }

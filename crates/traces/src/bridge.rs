@@ -211,7 +211,7 @@ mod tests {
     const WALL: i64 = 1_700_000_000_000_000_000;
 
     #[test]
-    fn an_expiry_shows_the_distance_of_the_clocks() {
+    fn a_timer_expiry_reveals_the_clock_offset() {
         let mut bridge = Bridge::new(None);
         let events = [
             start(1_000_000, 2_000_000 - OFF),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_stated_or_seen_to_be_that_of_timers_changes_nothing() {
+    fn monotonic_timestamps_are_not_converted() {
         let events = [start(1_000, 2_000), expire(2_900, 2_100), start(3_000, 9_000)];
         let unchanged = [2_000, 2_100, 9_000];
         for stated in [Some(0), None] {
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn without_an_expiry_nothing_is_known_of_another_clock() {
+    fn without_a_timer_expiry_other_clocks_are_not_converted() {
         let mut bridge = Bridge::new(None);
         assert_eq!(expiries(&mut bridge, &[start(1_000, 2_000), start(3_000, 9_000)]), []);
         assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Unknown, 2));
     }
 
     #[test]
-    fn a_drift_is_followed() {
+    fn the_clock_offset_follows_a_drift() {
         let mut bridge = Bridge::new(None);
         // 50 µs per second.
         let events: Vec<Event> = (1..100i64)

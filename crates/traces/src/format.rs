@@ -208,7 +208,7 @@ mod tests {
                           label;\toffset:60;\tsize:4;\tsigned:0;\n\nprint fmt: \"x\"\n";
 
     #[test]
-    fn fields_lie_where_the_kernel_says_in_either_byte_order() {
+    fn fields_are_decoded_by_their_format_in_either_byte_order() {
         let format = Format::parse(SWITCH).unwrap();
         assert_eq!((format.id, format.name.as_str()), (316, "sched_switch"));
         assert_eq!(format.print, "\"x\"");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn records_have_their_times_and_losses_their_number() {
+    fn records_of_a_page_have_times_and_losses_a_count() {
         for (order, long) in [(ByteOrder::Little, 8), (ByteOrder::Big, 8), (ByteOrder::Big, 4)] {
             let word = |word: u64, size: usize| match order {
                 ByteOrder::Little => word.to_le_bytes()[..size].to_vec(),

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_read_is_refused_by_its_name() {
+    fn unsupported_formats_are_refused_by_name() {
         for head in [&b"/* CTF 1.8 */\ntrace {"[..], b"\x57\x1d\xd1\x75"] {
             let refused = recognize(head).unwrap_err().to_string();
             assert!(refused.contains("name the directory"), "{refused}");

@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_comes_out_is_in_order_and_complete(
+        fn reordered_events_are_sorted_and_complete(
             times in proptest::collection::vec(0i64..1_000, 0..200),
             most in 0usize..50,
         ) {

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_gives_what_the_round_before_completes() {
+    fn a_completed_round_releases_events_up_to_the_previous_round() {
         let mut rounds = Rounds::default();
         let mut out = VecDeque::new();
         let given = |out: &mut VecDeque<Event>| -> Vec<i64> {

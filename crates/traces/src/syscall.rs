@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_without_a_number_get_one_that_no_kernel_has() {
+    fn system_calls_without_a_number_get_an_unused_one() {
         let mut calls = NumberedCalls::default();
         calls.set_machine("x86_64");
         assert_eq!(calls.number_of("clock_nanosleep"), 230);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_architecture_has_numbers_of_its_own() {
+    fn each_architecture_has_its_own_system_call_numbers() {
         let of = |machine: &str, name: &str| {
             let found = calls_of(machine).into_iter().find(|(_, other)| *other == name);
             found.map(|(number, _)| number)

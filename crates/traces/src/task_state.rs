@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_those_that_the_print_format_names() {
+    fn task_state_bits_are_read_from_the_print_format() {
         // Linux 6.12.
         let new = StateBits::of_print_format(
             "\"prev_comm=%s prev_state=%s%s ==>\", REC->prev_comm, (REC->prev_state & \
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_those_of_the_release() {
+    fn task_state_bits_depend_on_the_kernel_release() {
         assert_eq!(StateBits::of_release("6.12.0-rt1"), StateBits::default());
         assert_eq!(StateBits::of_release("4.14"), StateBits::default());
         let expected = [
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_read() {
+    fn task_state_letters_are_parsed() {
         assert_eq!(of_text(b"R+"), TaskState::Preempted);
         assert_eq!(of_text(b"R"), TaskState::Preempted);
         assert_eq!(of_text(b"D|W"), TaskState::Blocked);

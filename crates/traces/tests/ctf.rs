@@ -177,7 +177,7 @@ fn read(big: bool, streams: [Vec<u8>; 2]) -> (Vec<Event>, TraceFacts) {
 }
 
 #[test]
-fn events_of_several_streams_come_in_order_in_either_byte_order() {
+fn events_of_several_streams_are_merged_in_time_order() {
     let (events, facts) = read(false, streams(false));
     assert_eq!(read(true, streams(true)).0, events);
     assert_eq!((facts.format, facts.unreadable, facts.out_of_order), (TraceFormat::Ctf, 0, 0));
@@ -245,7 +245,7 @@ fn packets_that_are_missing_or_broken_are_gaps() {
 }
 
 #[test]
-fn what_is_not_read_is_refused_by_its_reason() {
+fn unsupported_ctf_traces_are_refused_with_the_reason() {
     let refused = |text: &str| open(text.into(), []).map(|_| ()).unwrap_err().to_string();
     assert!(refused("\u{1e}{\"type\": \"preamble\"}").contains("CTF 2"));
     assert!(refused("env { domain = \"ust\"; };").contains("domain ust"));

@@ -13,7 +13,7 @@ const SWITCHES: &str = include_str!("data/lttng/switches.txt");
 const LOWEST: i64 = 100;
 
 #[test]
-fn events_are_those_that_babeltrace_reads() {
+fn events_match_those_read_by_babeltrace() {
     let streams = STREAMS.map(|bytes| Box::new(bytes.to_vec()) as Box<dyn ReadAt>);
     let mut trace = Trace::open_ctf(METADATA.to_vec(), streams.into()).unwrap();
     let mut found = Vec::new();

@@ -188,7 +188,7 @@ fn is_of_a_tracepoint(event: &Event) -> bool {
 }
 
 #[test]
-fn both_versions_are_read_in_every_byte_order_and_word_size() {
+fn trace_dat_6_and_7_are_read_in_every_byte_order_and_word_size() {
     for shape in SHAPES {
         for (version, file) in [(6, shape.version_6()), (7, shape.version_7())] {
             let (mut events, facts) = read(file);
@@ -230,7 +230,7 @@ fn both_versions_are_read_in_every_byte_order_and_word_size() {
 }
 
 #[test]
-fn a_file_that_ends_early_gives_what_it_holds_or_says_why() {
+fn a_truncated_trace_dat_is_read_or_refused() {
     let shape = SHAPES[0];
     for file in [shape.version_6(), shape.version_7()] {
         for length in (0..file.len()).step_by(37) {

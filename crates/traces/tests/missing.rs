@@ -69,7 +69,7 @@ fn lines(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn a_trace_that_ends_at_any_byte_is_refused_or_says_so() {
+fn a_truncated_trace_is_refused_or_reported_as_incomplete() {
     let dat = super::dat::SHAPES[0];
     let (pipe, dat) = (super::perf::pipe(), [dat.version_6(), dat.version_7()]);
     let pages: Vec<usize> = (0..=STREAM.len()).step_by(4096).collect();
@@ -101,7 +101,7 @@ fn a_trace_that_ends_at_any_byte_is_refused_or_says_so() {
 }
 
 #[test]
-fn a_line_that_is_gone_is_noticed_where_the_head_counts_them() {
+fn a_missing_line_is_detected_by_the_entry_count_of_the_header() {
     let all: Vec<&[u8]> = TRACEFS.split_inclusive(|byte| *byte == b'\n').collect();
     for (gone, line) in all.iter().enumerate().filter(|(_, line)| !line.starts_with(b"#")) {
         let kept = all.iter().enumerate().filter(|(at, _)| *at != gone);
@@ -113,7 +113,7 @@ fn a_line_that_is_gone_is_noticed_where_the_head_counts_them() {
 }
 
 #[test]
-fn losses_and_damage_in_text_are_noticed_wherever_they_stand() {
+fn losses_and_damage_in_text_are_detected_at_any_position() {
     let lost = Missing::Lost { count: 500, at_least: false };
     let anywhere = Missing::Lost { count: 1, at_least: true };
     let of_perf = "perf  1 [000]  100.000500: PERF_RECORD_LOST lost 500";

@@ -78,7 +78,7 @@ fn every_sample_of_a_file_is_an_event() {
 }
 
 #[test]
-fn a_pipe_has_the_same_events_as_a_file() {
+fn perf_data_from_a_pipe_has_the_events_of_a_file() {
     let (events, _) = read(SERVO);
     let (of_pipe, facts) = read(&pipe());
     assert_eq!(of_pipe, events);
@@ -93,7 +93,7 @@ fn a_pipe_has_the_same_events_as_a_file() {
 }
 
 #[test]
-fn losses_are_gaps_and_what_is_lost_at_the_end_is_counted() {
+fn lost_perf_records_become_gaps() {
     let (events, _) = read(SERVO);
     let last = events.last().unwrap().at.0 as u64;
     let mut pipe = pipe();
@@ -114,7 +114,7 @@ fn losses_are_gaps_and_what_is_lost_at_the_end_is_counted() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_by_its_reason() {
+fn unreadable_perf_data_is_refused_with_the_reason() {
     let refused = |bytes: Vec<u8>| Trace::open(bytes).map(|_| ()).unwrap_err().to_string();
     let mut killed = SERVO.to_vec();
     killed[48..56].fill(0);

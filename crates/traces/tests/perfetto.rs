@@ -28,7 +28,7 @@ fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn columns_messages_and_generic_events_come_out_in_order() {
+fn perfetto_events_of_every_encoding_are_merged_in_order() {
     let (events, facts) = read(SERVO);
     assert_eq!(facts.format, TraceFormat::Perfetto);
     let counts: Vec<(&str, u64, u64)> = facts
@@ -74,14 +74,14 @@ fn columns_messages_and_generic_events_come_out_in_order() {
 }
 
 #[test]
-fn a_pipe_and_compressed_packets_have_the_same_events() {
+fn compressed_perfetto_packets_have_the_same_events() {
     let (events, _) = read(SERVO);
     let streamed = Trace::open_stream(std::io::Cursor::new(SERVO)).unwrap();
     assert_eq!(streamed.map(Result::unwrap).collect::<Vec<_>>(), events);
 }
 
 #[test]
-fn losses_are_gaps() {
+fn lost_perfetto_events_become_gaps() {
     // A bundle of CPU 1 that reports a loss, with a switch as a message of its own.
     let event =
         b"\x08\x80\xe8\x92\xa6\x2a\x10\x07\x22\x0e\x10\x07\x18\x13\x20\x01\x2a\x00\x30\x09\x38\x78";

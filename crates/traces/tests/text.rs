@@ -14,7 +14,7 @@ fn read(text: &str) -> (Vec<Event>, TraceFacts) {
 const TRACE: &str = include_str!("data/tracefs.txt");
 
 #[test]
-fn a_trace_is_read_whole() {
+fn a_text_trace_is_read_completely() {
     let (events, facts) = read(TRACE);
     let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
     let expected = [
@@ -56,7 +56,7 @@ fn a_trace_is_read_whole() {
 
 /// Numbers of system calls only have a meaning on a known machine.
 #[test]
-fn system_calls_have_names_where_the_text_says_its_machine() {
+fn system_calls_are_named_only_if_the_text_states_its_machine() {
     let of = |head: &str| read(&format!("{head}{}", include_str!("data/numbered-calls.txt")));
     let kinds =
         |events: &[Event]| -> Vec<&str> { events.iter().map(|event| event.what.name()).collect() };
@@ -88,7 +88,7 @@ fn system_calls_have_names_where_the_text_says_its_machine() {
 }
 
 #[test]
-fn other_clocks_are_bridged_by_expiries() {
+fn other_clocks_are_converted_by_timer_expiries() {
     let text = include_str!("data/local-clock.txt");
     let (events, facts) = read(text);
     assert_eq!(facts.clock.relation, ClockRelation::Bridged);
@@ -97,7 +97,7 @@ fn other_clocks_are_bridged_by_expiries() {
 }
 
 #[test]
-fn the_latency_tracers_and_reports_are_read() {
+fn output_of_latency_tracers_and_trace_cmd_report_is_read() {
     let text = include_str!("data/wakeup_rt.txt");
     let (events, facts) = read(text);
     let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
@@ -114,7 +114,7 @@ fn the_latency_tracers_and_reports_are_read() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_by_what_it_is() {
+fn files_that_are_no_trace_are_refused_with_a_hint() {
     let why = |bytes: &[u8]| match Trace::open(bytes.to_vec()).unwrap_err() {
         TraceError::Unrecognized { hint } => hint,
         other => panic!("{other}"),

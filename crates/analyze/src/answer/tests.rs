@@ -37,7 +37,7 @@ fn name<'s>(of: &Deciding<'s>) -> &'s str {
 }
 
 #[test]
-fn what_was_not_required_is_never_a_period_nor_a_thread_that_waits_for_a_user() {
+fn without_requirements_a_response_of_a_real_time_thread_decides() {
     let all = [
         (attached("ui/period", "event", "SCHED_OTHER", &[]), vec![900 * MS]),
         (attached("ui/response", "event", "SCHED_OTHER", &[]), vec![80 * MS]),
@@ -66,7 +66,7 @@ fn a_requirement_decides_even_of_a_period() {
 }
 
 #[test]
-fn the_requirement_that_is_violated_most_decides_and_else_the_nearest() {
+fn the_most_violated_requirement_decides_or_else_the_nearest_to_its_bound() {
     let of = |name: &str, requirements: &[&str]| {
         attached(name, "absolute", "SCHED_FIFO 80", requirements)
     };
@@ -85,7 +85,7 @@ fn the_requirement_that_is_violated_most_decides_and_else_the_nearest() {
 }
 
 #[test]
-fn a_stop_decides() {
+fn a_run_stopped_by_a_latency_is_decided_by_that_sample() {
     let stopped = Outcome::StoppedAbove {
         series: "p/control/response".to_owned(),
         latency: 8_720_000,
@@ -157,7 +157,7 @@ fn control(latencies: Vec<i64>) -> Summary {
 }
 
 #[test]
-fn samples_that_follow_from_one_another_count_once_with_the_first_cause() {
+fn samples_of_one_incident_count_once_with_its_first_cause() {
     let own = Cause::OwnExecution { mode: crate::explain::Mode::User };
     let all = explanations(vec![
         // Two released while the first waited for the lock: their own time is not a cause.
@@ -181,7 +181,7 @@ fn samples_that_follow_from_one_another_count_once_with_the_first_cause() {
 }
 
 #[test]
-fn a_lock_that_a_higher_priority_holds_is_not_said_to_be_held_below() {
+fn a_lock_held_by_a_higher_priority_is_not_reported_as_held_below() {
     let summary = control(vec![5 * MS]);
     let is_below = |prio: Option<i16>| {
         let all = explanations(vec![sample(0, 6 * MS, LOCK, prio)]);
@@ -193,7 +193,7 @@ fn a_lock_that_a_higher_priority_holds_is_not_said_to_be_held_below() {
 }
 
 #[test]
-fn who_happened_to_run_while_it_was_throttled_divides_nothing() {
+fn throttling_is_one_cause_whichever_task_ran_meanwhile() {
     let throttled = |running| Cause::Throttled {
         running: Tid(running),
         budget: crate::explain::Budget::RealTime,
@@ -209,7 +209,7 @@ fn who_happened_to_run_while_it_was_throttled_divides_nothing() {
 }
 
 #[test]
-fn where_nothing_is_recorded_no_cause_is_named() {
+fn without_recorded_events_no_cause_is_named() {
     let summary = control(vec![5 * MS]);
     let of = deciding(&summary).unwrap();
     assert_eq!(delays(&of, None), None);
@@ -218,7 +218,7 @@ fn where_nothing_is_recorded_no_cause_is_named() {
 
 /// The same late samples divided in both ways: events that have a gap, and the kernel's accounting.
 #[test]
-fn where_events_leave_much_open_the_division_of_the_kernel_stands() {
+fn kernel_accounting_is_used_if_events_leave_too_much_unattributed() {
     use punctual_bundle::SeriesAccount;
     use punctual_core::{Account, Fact, Split};
     let account = |unknown: i64| {

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_neighbour_and_equal_ones_have_no_order() {
+    fn single_runs_and_equal_values_are_not_widened() {
         assert_eq!(of((0..60).map(|run| run % 30), 1), 1.0);
         assert_eq!((of([7; 60], 5), of([], 5), of([1], 5)), (1.0, 1.0, 1.0));
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_all_is_widened_as_the_correlation_says() {
+    fn correlated_runs_widen_a_sum_by_newey_west() {
         // Pairs of equal runs: the correlation at a distance of 1 is about 1/2, at others about 0.
         let pairs = (0..400u32).map(|run| (run / 2).wrapping_mul(0x9e37_79b9) >> 8);
         let widened = of(pairs, 2);

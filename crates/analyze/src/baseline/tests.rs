@@ -21,7 +21,7 @@ fn quiet(count: usize) -> Vec<f64> {
 }
 
 #[test]
-fn too_few_runs_decide_nothing_and_say_how_many_are_missing() {
+fn too_few_runs_report_how_many_more_are_needed() {
     assert_eq!(judge(&[]), Judged::TooFew(LEAST + 1));
     let mut runs = quiet(LEAST - 2);
     runs.push(1e9);
@@ -29,7 +29,7 @@ fn too_few_runs_decide_nothing_and_say_how_many_are_missing() {
 }
 
 #[test]
-fn a_step_is_noticed_with_its_place_and_size() {
+fn a_step_is_detected_with_its_position_and_size() {
     let mut runs = quiet(30);
     assert_eq!(judge(&[figure(&runs)]), as_before());
     // One run is not a level.
@@ -44,7 +44,7 @@ fn a_step_is_noticed_with_its_place_and_size() {
 }
 
 #[test]
-fn what_became_better_or_is_over_is_not_worse() {
+fn an_improvement_or_a_past_step_is_not_a_regression() {
     let better: Vec<f64> = quiet(30).into_iter().chain([1_000.0; 8]).collect();
     assert_eq!(judge(&[figure(&better)]), as_before());
     let over: Vec<f64> = quiet(30).into_iter().chain([80_000.0; 5]).chain(quiet(20)).collect();
@@ -58,7 +58,7 @@ fn a_level_that_stays_is_not_forgotten() {
 }
 
 #[test]
-fn one_outlier_is_one_run() {
+fn a_single_outlier_is_not_a_regression() {
     for at in [5, 20, 29] {
         let mut runs = quiet(30);
         runs[at] = 1e12;
@@ -67,7 +67,7 @@ fn one_outlier_is_one_run() {
 }
 
 #[test]
-fn a_figure_that_never_changes_and_one_that_is_not_known_say_nothing() {
+fn constant_and_unknown_figures_show_no_change() {
     let constant = figure(&[0.0; 40]);
     let unknown = Figure { values: vec![None; 40], ..constant.clone() };
     assert_eq!(judge(&[constant.clone(), unknown.clone()]), as_before());
@@ -100,7 +100,7 @@ fn the_smallest_step_follows_the_spread() {
 }
 
 #[test]
-fn levels_of_a_history() {
+fn a_history_is_divided_into_its_levels() {
     let runs: Vec<f64> = quiet(20)
         .into_iter()
         .chain(quiet(15).iter().map(|v| v * 1.5))
@@ -114,7 +114,7 @@ fn levels_of_a_history() {
 
 /// Also for this machine's noise: docs/notes/error-rates.md has the whole table.
 #[test]
-fn runs_that_were_recorded() {
+fn steps_in_recorded_noise_are_detected_with_few_false_alarms() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");
     let noise = Noise::recorded(text, 1).expect("figures of runs");
     assert!(Noise::recorded("1\t2\t3", 1).is_none() && Noise::recorded("", 1).is_none());
@@ -127,7 +127,7 @@ fn runs_that_were_recorded() {
 /// A short form of the table of docs/notes/error-rates.md, to notice if the stated rates become
 /// much worse.
 #[test]
-fn simulated_histories() {
+fn steps_in_simulated_noise_are_detected_with_few_false_alarms() {
     let machine = Machine { noise: Noise::Heavy, runs: 40, step: 2.3 };
     let Simulated { judged, false_alarms, steps, noticed } = simulate(&machine, 12, 9, 3);
     assert!(judged == 48 && false_alarms <= 3, "{false_alarms} of {judged}");
@@ -155,7 +155,7 @@ fn a_new_level_is_never_its_own_reference() {
 }
 
 #[test]
-fn one_run_far_outside_says_how_many_more_decide() {
+fn a_run_far_off_reports_how_many_more_runs_are_needed() {
     let far = |count: usize, before: usize| {
         let runs: Vec<f64> = quiet(before).into_iter().chain(vec![2e6; count]).collect();
         let mut changes = Changes::default();
@@ -175,7 +175,7 @@ fn one_run_far_outside_says_how_many_more_decide() {
 }
 
 #[test]
-fn from_a_level_of_0_there_is_no_ratio() {
+fn a_step_from_zero_is_a_difference_not_a_ratio() {
     let runs: Vec<f64> = vec![0.0; 20].into_iter().chain(vec![9_000.0; 6]).collect();
     let steps = worse(judge(&[figure(&runs)]));
     let Shift { by, is_ratio, interval, .. } = steps[0].shift;

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_one_run_and_runs_of_several_are_tested() {
+    fn equivalence_is_tested_by_blocks_of_one_run_or_by_several_runs() {
         let mut random = Random::seeded(21);
         for runs in [1, 4] {
             let (a, b, c) = (
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_samples_and_single_runs_of_a_side_decide_nothing() {
+    fn too_few_samples_or_an_unpaired_single_run_are_not_tested() {
         let mut random = Random::seeded(22);
         let (one, two) = (side(&mut random, 1, 0), side(&mut random, 2, 0));
         let few = Side::new(vec![Run::of_samples(vec![1; 20])]);

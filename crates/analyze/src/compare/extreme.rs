@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn more_data_is_named_only_where_rates_are_seen() {
+    fn more_data_is_suggested_only_if_the_rates_differ() {
         let peaks = |a: &[i64], b: &[i64]| Extremes::Peaks([a, b], [1e5, 1e5]).more_data(0.05);
         assert_eq!(peaks(&[10, 9, 3], &[8, 2]), Some(14.0));
         assert_eq!(peaks(&[10, 3], &[8, 2]), None);

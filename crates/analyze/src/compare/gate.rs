@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read_and_printed() {
+    fn gate_limits_are_parsed_and_printed() {
         assert_eq!(gate("p99.9:10us", Kind::Require).to_string(), "require p99.9:10us");
         assert_eq!(gate("max : 5%", Kind::FailIfWorse).to_string(), "fail-if-worse max:5%");
         let wrong = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_decides_by_one_of_its_ends() {
+    fn one_end_of_the_interval_decides_a_gate() {
         let judge = |kind, low, high| {
             gate("max:10ns", kind).judge(10.0, 1, 0.05, |_| Interval { low, high }).0
         };

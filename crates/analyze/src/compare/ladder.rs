@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_those_of_sorted_samples() {
+    fn a_ladder_gives_the_ranks_of_sorted_samples() {
         let a = Ladder::of_samples(&[5, 1, 5, -3]);
         assert_eq!(
             (a.count(), a.at_rank(1), a.at_rank(3), a.at_rank(5)),

@@ -18,7 +18,7 @@ fn compared(a: Vec<Vec<i64>>, b: Vec<Vec<i64>>) -> SeriesComparison {
 }
 
 #[test]
-fn a_shift_is_found_and_bounded() {
+fn a_shift_of_the_median_is_detected_within_its_interval() {
     let mut random = Random::seeded(11);
     let a = exponential(&mut random, 60_000, 20_000.0);
     let b = exponential(&mut random, 60_000, 18_000.0);
@@ -37,7 +37,7 @@ fn a_shift_is_found_and_bounded() {
 }
 
 #[test]
-fn runs_of_a_side_say_more_than_their_samples() {
+fn run_to_run_spread_is_no_significant_difference() {
     let mut random = Random::seeded(12);
     // Each run has its own level, which with one run per side looks like a difference.
     let mut run = |level: f64| exponential(&mut random, 5_000, level);
@@ -56,7 +56,7 @@ fn runs_of_a_side_say_more_than_their_samples() {
 }
 
 #[test]
-fn what_needs_more_data_says_how_much() {
+fn an_open_comparison_reports_how_much_more_data_it_needs() {
     let mut random = Random::seeded(13);
     let a = exponential(&mut random, 20_000, 10_000.0);
     let b = exponential(&mut random, 20_000, 10_030.0);

@@ -288,7 +288,7 @@ mod checks {
     }
 
     #[test]
-    fn the_same_is_the_same_and_another_is_not() {
+    fn equal_distributions_pass_and_shifted_ones_fail_the_test() {
         let mut random = Random::seeded(5);
         let mut draw = |from: f64| {
             (0..5_000).map(|_| (from - 1_000.0 * random.unit().ln()) as i64).collect::<Vec<_>>()
@@ -301,7 +301,7 @@ mod checks {
     }
 
     #[test]
-    fn runs_that_are_too_few_to_show_anything_are_not_tested() {
+    fn too_few_runs_for_significance_are_not_tested() {
         let runs = |count: i64, from: i64| {
             Side::new((0..count).map(|k| Run::of_samples(vec![from + k; 100])).collect())
         };
@@ -311,7 +311,7 @@ mod checks {
     }
 
     #[test]
-    fn every_deal_is_dealt_once() {
+    fn every_permutation_is_visited_once() {
         let count = std::cell::RefCell::new(std::collections::BTreeSet::new());
         every_deal(6, 3, [1.0; 2], |chosen| {
             assert!(count.borrow_mut().insert(chosen.to_vec()));

@@ -131,7 +131,7 @@ fn follow(cycles: &[Cycle], inferred: &Inferred) -> Vec<Measured> {
 
 /// 12 ms of work in a period of 5 ms, then the releases due meanwhile, as in an audio driver.
 #[test]
-fn what_was_due_already_follows_an_overrun_and_is_none() {
+fn releases_due_during_an_overrun_are_no_overruns_themselves() {
     const PERIOD: i64 = 5_000_000;
     let (mut at, mut cycles) = (0, Vec::new());
     for k in 1..=40 {
@@ -178,7 +178,7 @@ fn a_late_cycle_that_takes_long_is_one_overrun_however_late_it_was() {
 }
 
 #[test]
-fn a_release_that_nobody_saw_is_not_known() {
+fn a_release_without_a_recorded_wake_up_is_unknown() {
     let mut cycles = thread(1_000_000, &[40_000; 50]);
     let found = inferred(&cycles);
     // The wait returned late by an unknown time.
@@ -195,7 +195,7 @@ fn a_release_that_nobody_saw_is_not_known() {
 }
 
 #[test]
-fn a_relative_sleeper_drifts() {
+fn a_relative_sleeper_has_no_period() {
     let mut at = 0;
     let cycles: Vec<Cycle> = (0..50)
         .map(|k| {
@@ -229,7 +229,7 @@ fn a_reader_of_a_pipe_waits_for_events() {
 }
 
 #[test]
-fn a_lock_is_no_cycle_and_few_waits_are_none() {
+fn lock_waits_and_too_few_waits_form_no_cycles() {
     let mut lock = thread(1_000_000, &[40_000; 50]);
     for one in &mut lock {
         (one.call.number, one.wait_is, one.by) = (FUTEX, MainPart::Lock, WokenBy::Task);
@@ -242,7 +242,7 @@ fn a_lock_is_no_cycle_and_few_waits_are_none() {
 }
 
 #[test]
-fn the_wish_decides() {
+fn a_requested_cycle_kind_overrides_inference() {
     let cycles = thread(1_000_000, &[40_000; 50]);
     let constraint = |kind| Constraint { kind: Some(kind) };
     assert!(infer(&cycles, constraint(CycleKind::Absolute), &names()).is_ok());
@@ -255,7 +255,7 @@ proptest! {
     /// Waits of a thread within its cycles are merged without loss: the parts of each cycle add up
     /// to its response time, and the cycles with the waits for their releases fill the time.
     #[test]
-    fn merged_cycles_add_up(
+    fn merged_cycles_keep_the_sum_of_their_parts(
         works in proptest::collection::vec(
             (
                 1_000i64..900_000,
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(
+    fn inferring_cycles_from_any_records_never_panics(
         records in proptest::collection::vec(
             (0u32..4, 0u16..2, -5i64..1_000_000, -5i64..1_000_000, 0i64..9),
             0..60,
@@ -315,7 +315,7 @@ proptest! {
 }
 
 #[test]
-fn sleeps_for_a_time_are_relative_even_where_their_end_is_passed() {
+fn sleeps_with_a_constant_distance_are_relative_despite_an_absolute_flag() {
     let (mut at, mut cycles) = (0, Vec::new());
     for k in 0..60 {
         let one =
@@ -331,7 +331,7 @@ fn sleeps_for_a_time_are_relative_even_where_their_end_is_passed() {
 }
 
 #[test]
-fn sleeps_until_an_instant_are_absolute_even_where_a_time_is_passed() {
+fn sleeps_with_a_constant_period_are_absolute_despite_a_relative_flag() {
     let (mut at, mut cycles) = (0, Vec::new());
     for k in 1..60 {
         let one = cycle(
@@ -350,7 +350,7 @@ fn sleeps_until_an_instant_are_absolute_even_where_a_time_is_passed() {
 }
 
 #[test]
-fn what_delayed_a_cycle_is_what_took_longer_than_usual_and_who_took_half_of_that() {
+fn the_excess_over_the_typical_cycle_is_its_delay() {
     let name = TaskName::default();
     let (wake, run) = (Split::default(), Split::default());
     let quiet = Cycle { wake, run, ..cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 0) };
@@ -392,7 +392,7 @@ fn what_delayed_a_cycle_is_what_took_longer_than_usual_and_who_took_half_of_that
 }
 
 #[test]
-fn a_cycle_that_has_not_ended_has_a_lower_bound_in_each_series() {
+fn an_open_cycle_has_a_lower_bound_in_each_series() {
     let cycles = thread(1_000_000, &[100_000; 40]);
     let found = inferred(&cycles);
     let mut follower = Follower::new(&found);

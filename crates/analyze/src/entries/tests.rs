@@ -64,7 +64,7 @@ const TIMER: Served = Served::Vector(Vector::LocalTimer);
 const CALL: Served = Served::Vector(Vector::CallFunctionSingle);
 
 #[test]
-fn entries_of_one_originator_are_one_row() {
+fn entries_of_one_originator_are_aggregated_in_one_row() {
     let shootdown = |end| Entry {
         function: 0xffff_0000_0000_0020,
         originator: by(42, Some(1)),
@@ -85,7 +85,7 @@ fn entries_of_one_originator_are_one_row() {
 }
 
 #[test]
-fn the_top_is_of_all_that_have_the_same_words() {
+fn the_top_row_sums_all_entries_with_the_same_text() {
     let mut table = EntryTable::default();
     // None of the three is longer than the others.
     let irq = |via| Entry { via: Some(Via::Irq(via)), ..entry(Served::Irq(38), 0, 10) };
@@ -98,7 +98,7 @@ fn the_top_is_of_all_that_have_the_same_words() {
 }
 
 #[test]
-fn who_is_interrupted_while_a_device_calls_is_no_originator() {
+fn a_task_that_a_device_interrupts_is_not_the_originator() {
     let one = |originator, via| {
         let all = rows(&[Entry { originator, via, ..entry(Served::Softirq(3), 0, 5) }]);
         let through = all[0].through.as_ref().map(|of| format!(" through {of}"));
@@ -113,7 +113,7 @@ fn who_is_interrupted_while_a_device_calls_is_no_originator() {
 }
 
 #[test]
-fn a_tick_is_the_cpus_own_and_says_what_keeps_it() {
+fn the_originator_of_a_tick_is_the_cpu_itself() {
     let tick = Entry {
         function: 0xffff_0000_0000_0010,
         originator: by(42, Some(1)),
@@ -126,7 +126,7 @@ fn a_tick_is_the_cpus_own_and_says_what_keeps_it() {
 }
 
 #[test]
-fn ticks_are_one_row_and_so_are_those_of_an_interrupt_whomever_it_interrupted() {
+fn entries_by_interrupt_are_one_row_whichever_task_was_interrupted() {
     let tick = |tick_dependency, tid| Entry {
         function: 0xffff_0000_0000_0010,
         tick_dependency,
@@ -145,7 +145,7 @@ fn ticks_are_one_row_and_so_are_those_of_an_interrupt_whomever_it_interrupted() 
 }
 
 #[test]
-fn what_punctual_did_is_one_row_the_last() {
+fn entries_of_punctual_are_one_row_at_the_end() {
     let ours = |served, task| Entry { task, observer: true, ..entry(served, 0, 100) };
     let task = |text| Served::Task { name: name(text), kernel: false };
     let timer = Entry { originator: by(42, None), ..ours(TIMER, 0) };
@@ -162,7 +162,7 @@ fn what_punctual_did_is_one_row_the_last() {
 }
 
 #[test]
-fn a_further_function_is_a_row_and_no_entry() {
+fn a_further_function_has_a_row_but_is_not_counted_as_entry() {
     let mut table = EntryTable::default();
     table.push(&entry(TIMER, 0, 5));
     let further = Entry { function: 0xffff_0000_0000_0030, further: true, ..entry(TIMER, 1, 3) };
@@ -174,7 +174,7 @@ fn a_further_function_is_a_row_and_no_entry() {
 }
 
 #[test]
-fn too_many_threads_share_rows_by_name_and_nothing_is_lost_silently() {
+fn threads_beyond_the_row_limit_share_rows_and_omissions_are_counted() {
     let mut table = EntryTable::default();
     let all = ROWS as u32 + 500;
     for tid in 1..=all {
@@ -200,7 +200,7 @@ fn joined(entries: &[Entry]) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn an_interrupt_its_softirq_and_the_task_that_it_wakes_are_one_interruption() {
+fn an_interrupt_with_its_softirq_and_woken_task_is_one_interruption() {
     let task = Served::Task { name: name("hog"), kernel: false };
     let away = |entry| Entry { away: true, ..entry };
     let all = [
@@ -215,7 +215,7 @@ fn an_interrupt_its_softirq_and_the_task_that_it_wakes_are_one_interruption() {
 }
 
 #[test]
-fn nobody_is_interrupted_on_an_idle_cpu_or_by_the_return_of_a_task() {
+fn entries_on_an_idle_cpu_are_no_interruption() {
     let task = Served::Task { name: name("loop"), kernel: false };
     let idle = Entry { over: 0, ..entry(TIMER, 0, 10) };
     let within = Entry { nested: true, ..entry(TIMER, 20, 30) };

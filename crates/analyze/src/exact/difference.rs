@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_a_function_too_and_is_said() {
+    fn instructions_without_a_named_function_are_compared_as_others() {
         let cut = |instructions: u64| {
             let mut cut = sample(&[("return", &[("a", 10)])]);
             cut["parts"][0]["instructions"] = json!(instructions);

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_read() {
+    fn every_field_of_a_dump_is_read() {
         let read = Dump::parse(&dump()).unwrap();
         assert_eq!((read.insns, read.samples, read.lost), (900, 3, 3));
         assert_eq!(read.blocks[1].kind, Kind::Iret);
@@ -399,7 +399,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hostile_bytes_are_no_panic(
+        fn hostile_dumps_never_panic(
             len in 0..500_usize, place in 0..500_usize, byte in any::<u8>(),
         ) {
             let mut bytes = dump();

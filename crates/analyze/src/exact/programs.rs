@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_found_where_their_bytes_are_mapped() {
+    fn blocks_are_assigned_to_the_program_that_contains_their_bytes() {
         let (one, two) = (bytes(1, 9_000), bytes(2, 9_000));
         let programs = [
             program("load", 0x1000, one.clone(), &[(0x1000, 0x20, "main"), (0x1100, 0, "spin")]),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_files_have_is_of_neither_unless_one_is_mapped_there() {
+    fn code_in_two_files_is_assigned_only_to_the_mapped_one() {
         let code = bytes(3, 5_000);
         let other = [&bytes(4, 4_096)[..], &code[4_096..]].concat();
         let programs = [program("a", 0, code.clone(), &[]), program("b", 0, other, &[])];

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_in_the_function_before_it() {
+    fn an_address_belongs_to_the_preceding_symbol() {
         let symbols = KernelSymbols::parse(
             "ffffffff81000000 T _text\nffffffff81000100 t rmqueue.isra.0\nffffffff81000100 t x\n\
              ffffffff81000180 T __pi___x86_indirect_thunk_rax\n\

@@ -114,7 +114,7 @@ fn late() -> Script {
 }
 
 #[test]
-fn the_parts_are_the_way_and_name_what_took_it() {
+fn parts_cover_the_path_and_name_their_longest_functions() {
     let (path, window) = late().sample(180);
     assert_eq!((path.insns, path.without), (180, 0));
     let parts = parts(&path, window.task);
@@ -247,7 +247,7 @@ fn sections_are_of_the_function_that_means_them() {
 }
 
 #[test]
-fn an_interrupt_stands_above_what_it_interrupted() {
+fn an_interrupt_is_nested_in_the_call_that_it_interrupted() {
     let (path, _) = late().sample(180);
     let interrupt = path.calls.iter().find(|call| call.function == "hrtimer_interrupt").unwrap();
     assert_eq!((interrupt.context, interrupt.depth), (Context::Interrupt, 5));
@@ -265,7 +265,7 @@ fn without_disabled_interrupts_the_timer_was_late() {
 }
 
 #[test]
-fn a_thunk_returns_into_the_function_that_it_jumps_to() {
+fn a_retpoline_thunk_adds_no_call_level() {
     let mut script = Script::default();
     script
         .kernel("do_syscall_64", 0, Kind::Call)
@@ -286,7 +286,7 @@ fn program_code() -> Vec<u8> {
 }
 
 #[test]
-fn functions_of_programs_stand_below_what_the_kernel_does_for_them() {
+fn user_functions_are_callers_of_their_system_calls() {
     let mut script = Script::default();
     script
         .block(0x1000, Kind::Call)
@@ -339,7 +339,7 @@ fn functions_of_programs_stand_below_what_the_kernel_does_for_them() {
 }
 
 #[test]
-fn an_idle_cpu_executes_nothing_before_its_release() {
+fn an_idle_cpu_has_no_instructions_before_the_release() {
     let mut script = Script::default();
     script
         .kernel("do_syscall_64", 0, Kind::Plain)
@@ -353,7 +353,7 @@ fn an_idle_cpu_executes_nothing_before_its_release() {
 proptest! {
     /// For any execution: own instructions add up, calls are within the path, parts have no gap.
     #[test]
-    fn sums_are_exact(
+    fn instructions_of_functions_and_parts_add_up_exactly(
         steps in prop::collection::vec((0..FUNCTIONS.len(), 0..6_u64, 0..7_u8), 1..200),
         latency in 1..3_000_i64,
     ) {

@@ -176,7 +176,7 @@ fn any_wait() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
     #[test]
-    fn any_events_give_parts_that_add_up_and_are_proven(
+    fn parts_add_up_for_any_events(
         mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..200),
         sorted: bool,
         recorded_gaps: bool,
@@ -242,7 +242,7 @@ pub fn covered(events: &[Event], tid: Tid) -> Vec<(MonotonicNs, MonotonicNs)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
     #[test]
-    fn what_events_cover_is_attributed(
+    fn time_covered_by_events_is_attributed(
         mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..120),
         due in 0i64..1_000,
         span in 0i64..600,

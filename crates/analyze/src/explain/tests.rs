@@ -65,7 +65,7 @@ fn causes(explanation: &Explanation) -> Vec<(Cause, i64)> {
 }
 
 #[test]
-fn interrupts_were_off_and_then_preemption() {
+fn disabled_interrupts_and_then_preemption_are_separate_causes() {
     let hog = (5, LOWER);
     let events = [
         vec![event(90, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] })],
@@ -91,7 +91,7 @@ fn interrupts_were_off_and_then_preemption() {
 }
 
 #[test]
-fn an_idle_cpu_wakes_up_and_an_interrupt_comes_before() {
+fn an_interrupt_during_idle_exit_is_a_cause_of_its_own() {
     let events = [
         vec![
             switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
@@ -143,7 +143,7 @@ fn a_hidden_switch_from_idle_is_bounded_by_the_next_event_of_the_thread() {
 }
 
 #[test]
-fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
+fn a_softirq_in_a_preempting_task_is_a_cause_of_its_own() {
     let hog = (9, HIGHER);
     let events = [
         vec![switch(90, 0, (5, LOWER), TaskState::Preempted, hog)],
@@ -169,7 +169,7 @@ fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
 }
 
 #[test]
-fn a_throttled_thread_sees_others_chosen() {
+fn a_switch_from_a_runnable_thread_to_a_lower_priority_is_throttling() {
     let events = [
         vec![event(80, 0, THREAD, EventKind::SyscallEnter { number: 1, args: [0; 2] })],
         vec![switch(110, 0, (THREAD, OWN), TaskState::Preempted, (5, LOWER))],
@@ -187,7 +187,7 @@ fn a_throttled_thread_sees_others_chosen() {
 }
 
 #[test]
-fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
+fn a_lock_wait_names_the_holder_and_the_task_that_the_holder_awaited() {
     let wakes = |at, cpu, tid, task| {
         event(at, cpu, tid, EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 })
     };
@@ -211,7 +211,7 @@ fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
 }
 
 #[test]
-fn storage_and_pages_are_waited_for() {
+fn disk_waits_and_page_faults_are_distinguished() {
     let blocks = |at| switch(at, 0, (THREAD, LOWER), TaskState::Blocked, (0, LOWER));
     let disk = [
         event(150, 1, 3, EventKind::IrqEntry { irq: 4 }),
@@ -263,7 +263,7 @@ fn storage_and_pages_are_waited_for() {
 }
 
 #[test]
-fn what_is_missing_is_unknown_and_lowers_the_confidence() {
+fn lost_events_are_unknown_time_and_lower_the_confidence() {
     let events = [
         vec![switch(90, 0, (5, LOWER), TaskState::Preempted, (9, HIGHER))],
         timer(100, 0, 9).into(),
@@ -311,7 +311,7 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
 }
 
 #[test]
-fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
+fn interrupt_events_identify_the_system_call_without_syscall_events() {
     let hog = (5, LOWER);
     let found = |at, call| event(at, 0, 5, EventKind::Interrupted { call });
     // sched_waking and system calls are not recorded.
@@ -385,7 +385,7 @@ fn a_long_page_fault_is_no_throttling() {
 
 /// Its timer was due while it was stopped or frozen: no timer is late then.
 #[test]
-fn a_thread_that_a_task_lets_go_on_had_waited_for_that() {
+fn a_stopped_thread_waited_for_the_task_that_continued_it() {
     let woken = |what| event(900, 0, 5, what);
     for state in [TaskState::Stopped, TaskState::Sleeping] {
         let events = [
@@ -467,7 +467,7 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
 /// Page faults of the running task hide that it is in user mode: but while it runs, no other task
 /// can use up the budget.
 #[test]
-fn what_is_throttled_was_so_since_the_other_task_runs() {
+fn throttling_extends_back_to_the_switch_to_the_other_task() {
     let met = |at| event(at, 0, 9, EventKind::Interrupted { call: None });
     let explained = |ats: &[i64]| {
         let mut events = vec![switch(-30_000_000, 0, (5, LOWER), TaskState::Sleeping, (9, LOWER))];
@@ -496,7 +496,7 @@ fn what_is_throttled_was_so_since_the_other_task_runs() {
 }
 
 #[test]
-fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
+fn group_throttling_ends_with_the_unthrottle_event() {
     let (own, other) = ((THREAD, LOWER), (5, LOWER));
     let events = [
         switch(100, 0, (9, LOWER), TaskState::Preempted, own),
@@ -618,7 +618,7 @@ fn the_steal_clock_covers_no_more_than_it_counted() {
 }
 
 #[test]
-fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
+fn a_cpu_silent_past_its_timer_lowers_the_confidence() {
     let expiry = EventKind::HrtimerExpireEntry {
         timer: 1,
         now: None,
@@ -636,7 +636,7 @@ fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
 }
 
 #[test]
-fn unrecorded_groups_that_may_show_it_are_named() {
+fn unrecorded_event_groups_that_could_explain_a_wait_are_named() {
     let events = [
         switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
         event(190, 1, 5, EventKind::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
@@ -661,7 +661,7 @@ fn unrecorded_groups_that_may_show_it_are_named() {
 }
 
 #[test]
-fn wake_ups_are_followed_back_to_an_interrupt() {
+fn a_chain_of_wake_ups_is_followed_back_to_an_interrupt() {
     let (first, second, idle) = (8, 9, 0);
     let woken = |task| EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 };
     let events = [
@@ -744,7 +744,7 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
 
 /// The path to the socket: in a softirq, and in the thread of the device's NAPI.
 #[test]
-fn a_packet_is_followed_from_its_device_to_its_socket() {
+fn a_packet_is_traced_from_the_device_to_the_socket() {
     const NAPI: u32 = 9;
     let device = InterfaceName::of(b"eth0");
     let waking = |task| EventKind::Waking { task: Tid(task), prio: OWN, target: 0 };
@@ -843,7 +843,7 @@ fn a_packet_of_this_machine_comes_from_the_thread_that_sent_it() {
 
 /// The interrupt of a disk does not announce the packet that a thread sends after it.
 #[test]
-fn the_interrupt_of_a_packet_is_the_one_that_raised_its_softirq() {
+fn the_interrupt_that_raised_the_softirq_announced_the_packet() {
     const PEER: u32 = 9;
     let waking = |task| EventKind::Waking { task: Tid(task), prio: OWN, target: 0 };
     let way = |raised_at: i64, thread: u32| {
@@ -871,7 +871,7 @@ fn the_interrupt_of_a_packet_is_the_one_that_raised_its_softirq() {
 }
 
 #[test]
-fn a_chain_of_wake_ups_ends_where_it_comes_back() {
+fn a_circular_chain_of_wake_ups_ends_at_its_first_repetition() {
     let other = 8;
     let woken = |task| EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 };
     let mut events = Vec::new();
@@ -923,7 +923,7 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
 /// The wait of the previous cycle began before the record and lasts until after the next due time:
 /// no timer is armed, so none is late.
 #[test]
-fn a_cycle_that_comes_due_in_the_wait_of_the_one_before_waits_for_no_timer() {
+fn a_cycle_due_during_the_previous_wait_has_no_timer_delay() {
     use Group::{Block, Hrtimer, Irq, Sched, Softirq, Vectors};
     const FLIGHT: (u32, i16) = (5, 98);
     const KSOFTIRQD: (u32, i16) = (3, LOWER);

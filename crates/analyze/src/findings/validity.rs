@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_that_a_finding_reports_is_not_reported_again_under_either_name_of_it() {
+    fn a_failed_proof_with_a_finding_is_not_reported_again() {
         let proof = Proof {
             proof: ProofWord::Kernel,
             subject: "run".into(),

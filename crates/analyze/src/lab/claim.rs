@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn equivalence_needs_a_margin_and_an_interval_within_it() {
+    fn without_a_margin_nothing_is_equivalent() {
         let mut lab =
             lab([2_000_000, 2_100_000, 1_900_000], [2_010_000, 2_090_000, 1_920_000], 0.9);
         assert_eq!(super::super::equivalences(&lab), [], "no margin: nothing is equivalent");

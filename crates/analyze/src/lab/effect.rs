@@ -287,7 +287,7 @@ mod tests {
     /// The warning in docs/lab.md: a value that reduces by 99 % in half of the cells and not at all
     /// in the others, by the number of pairs.
     #[test]
-    fn where_axes_interact_few_pairs_cover_too_seldom() {
+    fn intervals_of_few_pairs_cover_too_rarely_if_axes_interact() {
         let coverage = |pairs: usize| {
             let mut random = Random::seeded(pairs as u64);
             let effect = 0.01f64.ln();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_with_one_seed_has_no_interval() {
+    fn a_single_pair_has_no_interval() {
         let alone = contrast(&[vec![1.0]]).unwrap();
         assert_eq!((alone.interval, alone.is_significant()), (None, None));
         let equal = contrast(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();

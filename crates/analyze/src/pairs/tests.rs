@@ -63,7 +63,7 @@ fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, 
 
 /// Recorders are attached one by one: events before all were attached form no interval.
 #[test]
-fn what_happened_before_the_recording_began_matches_nothing() {
+fn events_before_the_recording_began_form_no_interval() {
     let mark = |at, which| point(at, 7, which, PointKind::Point, None);
     let events = [mark(-20, 0), mark(-10, 1), mark(-5, 0), mark(10, 1), mark(20, 0), mark(50, 1)];
     let (results, found) = run(&events, vec![asked("a->b", None, None)], false);
@@ -127,7 +127,7 @@ fn words_are_looked_up_in_the_recording() {
 }
 
 #[test]
-fn a_wake_up_is_paired_with_the_switch_to_whom_it_woke() {
+fn a_wake_up_is_paired_with_the_switch_to_the_woken_task() {
     let switch = |at, prev, next| {
         let what = EventKind::Switch {
             prev_prio: 1,
@@ -148,7 +148,7 @@ fn a_wake_up_is_paired_with_the_switch_to_whom_it_woke() {
 }
 
 #[test]
-fn an_entry_that_is_told_of_at_the_exit_still_comes_first() {
+fn function_entries_reported_at_exit_are_matched_in_time_order() {
     let call = |began, at| {
         let what = EventKind::Call {
             function: FunctionId(0),
@@ -174,7 +174,7 @@ fn an_entry_that_is_told_of_at_the_exit_still_comes_first() {
 }
 
 #[test]
-fn matches_over_missing_events_are_counted_apart() {
+fn matches_across_lost_events_are_counted_as_uncertain() {
     let lost = |at, tid, since| {
         event(at, Event::NO_CPU, tid, EventKind::Lost { count: 1, since: MonotonicNs(since) })
     };
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_lost_in_any_order(
+    fn pairs_of_any_events_are_counted_completely(
         given in proptest::collection::vec((0i64..1_100, 0u32..4, 0u32..6, 0u8..5), 0..150),
         by in 0usize..4,
         rule in 0usize..3,

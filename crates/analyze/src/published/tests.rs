@@ -64,7 +64,7 @@ fn several_series_make_one_figure() {
 }
 
 #[test]
-fn what_is_undecided_has_a_reason() {
+fn an_undecided_published_figure_has_a_reason() {
     let why = |text: &str| summary_of(Some(text), None).reason.unwrap();
     assert!(why("gone: max").contains("gone was not measured"));
     assert!(why("none: max").contains("none was not measured"));

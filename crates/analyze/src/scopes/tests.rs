@@ -28,7 +28,7 @@ fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
 }
 
 #[test]
-fn scopes_within_are_subtracted() {
+fn inner_scopes_are_subtracted_from_exclusive_time() {
     let events = [
         begin(0, 0),
         begin(10, 1),
@@ -51,7 +51,7 @@ fn scopes_within_are_subtracted() {
 }
 
 #[test]
-fn a_recursion_counts_its_time_once() {
+fn recursive_scopes_count_time_once() {
     let events = [begin(0, 0), begin(10, 0), begin(20, 0), end(30, 0), end(50, 0), end(100, 0)];
     let (report, found) = run(&events, &Gaps::default());
     assert_eq!(found, [10, 30, 60]);
@@ -76,7 +76,7 @@ fn scopes_that_overlap_share_no_time() {
 }
 
 #[test]
-fn threads_do_not_meet_and_what_has_no_end_is_counted() {
+fn scopes_are_matched_per_thread_and_open_ones_counted() {
     let other = |at, scope, kind| event(at, 8, scope, kind);
     let events = [
         begin(0, 0),
@@ -111,7 +111,7 @@ fn a_scope_over_missing_points_is_in_no_figure() {
 }
 
 #[test]
-fn scopes_that_never_end_take_no_memory_without_bound() {
+fn scopes_without_end_are_limited_in_depth() {
     let events: Vec<Event> = (0..10_000).map(|at| begin(at, 0)).collect();
     let mut scopes = Scopes::default();
     events.iter().for_each(|event| {
@@ -198,7 +198,7 @@ proptest! {
 
     /// Every nanosecond belongs to the open scope that began last.
     #[test]
-    fn every_instant_is_of_the_scope_that_began_last(events in passes()) {
+    fn every_instant_belongs_to_the_innermost_scope(events in passes()) {
         let (report, _) = run(&events, &Gaps::default());
         let mut expected = BTreeMap::<u32, i64>::new();
         let last = events.last().map_or(0, |event| event.at.ns());

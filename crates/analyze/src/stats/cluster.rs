@@ -62,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn bursts_count_once() {
+    fn a_burst_of_exceedances_is_one_cluster() {
         let mut random = Random::seeded(3);
         let (mut place, mut exceedances) = (0u64, Vec::new());
         for _ in 0..300 {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn single_ones_stay_single() {
+    fn independent_exceedances_form_no_clusters() {
         let mut random = Random::seeded(4);
         let mut place = 0;
         let places: Vec<u64> = (0..500)

@@ -85,7 +85,7 @@ mod tests {
     use crate::stats::Random;
 
     #[test]
-    fn bursts_show() {
+    fn bursts_increase_the_dispersion_factor() {
         let mut random = Random::seeded(1);
         let single: Vec<i64> = (0..48_000).map(|_| i64::from(random.unit() < 0.01)).collect();
         let in_tens: Vec<i64> = single.iter().flat_map(|v| [*v; 10]).collect();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_little_are_taken_as_independent() {
+    fn too_few_samples_are_taken_as_independent() {
         assert_eq!(spread_above(&[], 0, 1), Spread::INDEPENDENT);
         assert_eq!(spread_above(&[5; 100], 5, 10).factor, 1.0);
         assert_eq!((block_length(0), block_length(299), block_length(300)), (None, None, Some(50)));

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minima_are_found() {
+    fn optimizers_find_known_minima() {
         assert!((golden(-3.0, 9.0, |x| (x - 2.0).powi(2)) - 2.0).abs() < 1e-6);
         assert!((border(0.0, 10.0, |x| x * x < 2.0) - 2f64.sqrt()).abs() < 1e-9);
         // Rosenbrock's valley (Computer Journal 3, 1960).

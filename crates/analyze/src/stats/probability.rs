@@ -110,7 +110,7 @@ mod tests {
 
     /// The 5 % point of Kolmogorov's distribution is 1.3581 (Smirnov 1948).
     #[test]
-    fn kolmogorov_is_as_tabled() {
+    fn kolmogorov_tail_matches_published_values() {
         near(kolmogorov_beyond(1.3581), 0.05, 1e-5);
         near(kolmogorov_beyond(1.6276), 0.01, 1e-5);
     }
@@ -118,7 +118,7 @@ mod tests {
     /// Conover, "Practical Nonparametric Statistics": the 95 % interval of the median of 16 runs
     /// from the 4th to the 13th.
     #[test]
-    fn ranks_are_those_of_exact_order_statistics() {
+    fn confidence_ranks_match_exact_order_statistics() {
         assert_eq!((rank_at(16.0, 0.5, 0.025) + 1e-3).floor(), 4.0);
         assert_eq!(rank_at(16.0, 0.5, 0.975).ceil(), 13.0);
         // Fewer than 3.7 samples are expected beyond: no upper end.

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_for_ever() {
+    fn equal_seeds_give_equal_numbers() {
         let mut random = Random::seeded(7);
         let drawn: Vec<usize> = (0..6).map(|_| random.below(1_000)).collect();
         let mut again = Random::seeded(7);

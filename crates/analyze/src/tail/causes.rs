@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_of_different_sizes_are_a_mixture_and_of_the_same_size_are_not() {
+    fn causes_are_a_mixture_only_if_their_sizes_differ() {
         let of = |far: i64| {
             let mut all = samples("preempted", (0..10).map(|k| 90_000 + k * 1_000));
             all.extend(samples("page-fault", (0..10).map(|k| 90_500 + far + k * 1_000)));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_cause_and_what_is_below_the_threshold_no_tail() {
+    fn samples_of_unknown_cause_or_below_the_threshold_are_excluded() {
         let mut all = samples("preempted", (0..19).map(|k| 100_000 + k));
         all.push((200_000, None));
         all.extend(samples("irq", 5_000..5_050));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_statistic_is_that_of_kruskal_and_wallis() {
+    fn different_sizes_are_tested_as_by_kruskal_wallis_in_r() {
         // R: kruskal.test(list(c(1, 2, 3, 4), c(5, 6, 7, 8))): 5.3333, and 1/35 by counting the 70
         // orders.
         let (p, effect) =

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_fit_is_good_and_a_wrong_one_is_not() {
+    fn goodness_of_fit_rejects_a_wrong_model_only() {
         let mut random = Random::seeded(51);
         let truth = Gpd { scale: 10.0, shape: 0.1 };
         let right: Vec<f64> = (0..150).map(|_| truth.draw(&mut random)).collect();

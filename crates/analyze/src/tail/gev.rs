@@ -190,7 +190,7 @@ mod tests {
     /// Annual maximal sea levels at Port Pirie: Coles 2001, section 3.4.1 (3.87, 0.198, −0.050;
     /// log-likelihood 4.34); R's evd 2.3-6.1, fgev.
     #[test]
-    fn port_pirie_is_as_published() {
+    fn the_gev_fit_of_the_port_pirie_data_matches_published_values() {
         let data = testdata::port_pirie();
         let fit = Gev::by_likelihood(&data).unwrap();
         near(fit.location, 3.874_751, 2e-4);
@@ -212,7 +212,7 @@ mod tests {
     /// Annual maximal sea levels at Venice: Coles 2001, table 3.1 (111.1, 17.2, −0.077;
     /// log-likelihood −222.7); R's evd 2.3-6.1.
     #[test]
-    fn venice_is_as_published() {
+    fn the_gev_fit_of_the_venice_data_matches_published_values() {
         let data = testdata::venice();
         let fit = Gev::by_likelihood(&data).unwrap();
         near(fit.location, 111.091_88, 0.02);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_is_found_again() {
+    fn parameters_of_drawn_excesses_are_recovered() {
         let mut random = Random::seeded(21);
         for shape in [-0.3, 0.0, 0.4] {
             let truth = Gpd { scale: 5_000.0, shape };

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_independent_passes() {
+    fn independent_samples_pass_the_independence_tests() {
         let mut random = Random::seeded(31);
         let values: Vec<f64> = (0..300).map(|_| random.unit().ln()).collect();
         let scores = normal_scores(&values);

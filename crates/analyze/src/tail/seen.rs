@@ -68,13 +68,13 @@ mod tests {
     use crate::stats::Random;
 
     #[test]
-    fn as_many_samples_are_needed_as_the_formula_says() {
+    fn the_number_of_samples_for_a_quantile_bound_follows_the_formula() {
         let all: Vec<u64> = PERCENTILES.iter().map(|(_, q)| needed(*q)).collect();
         assert_eq!(all, [299, 2_995, 29_956, 299_572, 2_995_731]);
     }
 
     #[test]
-    fn bursts_make_a_maximum_say_less() {
+    fn bursts_reduce_the_effective_sample_size_of_a_maximum() {
         let mut random = Random::seeded(41);
         let single: Vec<i64> = (0..30_000).map(|_| (-1e4 * random.unit().ln()) as i64).collect();
         let seen = of(&Run::of_samples(single.clone()));

@@ -18,7 +18,7 @@ fn simple(random: &mut Random, n: usize) -> Vec<i64> {
 }
 
 #[test]
-fn a_simple_tail_has_a_model_that_holds() {
+fn a_model_of_an_exponential_tail_is_accepted() {
     let mut random = Random::seeded(62);
     let tail = with("p/s".into(), &run(simple(&mut random, 60_000)));
     assert!(tail.model.accepted, "{:#?}", tail.model);
@@ -30,7 +30,7 @@ fn a_simple_tail_has_a_model_that_holds() {
 }
 
 #[test]
-fn what_violates_a_condition_is_refused_with_the_reason() {
+fn a_tail_that_violates_a_condition_is_refused_with_the_reason() {
     let mut random = Random::seeded(63);
     let refusals = |samples: Vec<i64>| with("p/s".into(), &run(samples)).model.refusals.join("; ");
     assert!(refusals(simple(&mut random, 1_000)).contains("too few"));
@@ -50,7 +50,7 @@ fn what_violates_a_condition_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_tail_of_causes_that_differ_in_size_is_refused_and_one_of_a_single_cause_is_not() {
+fn a_tail_of_mixed_causes_is_refused() {
     let mut random = Random::seeded(62);
     let run = run(simple(&mut random, 60_000));
     let mut longest = run.samples.clone();
@@ -78,7 +78,7 @@ fn a_tail_of_causes_that_differ_in_size_is_refused_and_one_of_a_single_cause_is_
 }
 
 #[test]
-fn the_same_run_has_the_same_tail() {
+fn the_tail_of_a_run_is_reproducible() {
     let mut random = Random::seeded(64);
     let samples = simple(&mut random, 30_000);
     assert_eq!(with("p/s".into(), &run(samples.clone())), with("p/s".into(), &run(samples)));

@@ -66,7 +66,7 @@ fn states(spans: &[ThreadSpan]) -> Vec<(i64, i64, ThreadState)> {
 const RUNNING: ThreadState = ThreadState::Running { cpu: 0 };
 
 #[test]
-fn a_thread_sleeps_is_woken_runs_and_is_preempted() {
+fn sleeping_waking_running_and_preemption_become_thread_states() {
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 0),
         event(20, 1, 3, EventKind::Waking { task: Tid(7), prio: 19, target: 0 }),
@@ -127,7 +127,7 @@ fn without_sched_wakeup_a_thread_is_ready_from_sched_waking_on() {
 
 /// As kernels record that hide an idle CPU.
 #[test]
-fn a_thread_that_is_seen_without_a_switch_was_ready_until_then() {
+fn a_thread_without_a_recorded_switch_was_ready_until_its_next_event() {
     let wake =
         |at| event(at, 1, 3, EventKind::Wakeup { task: Tid(7), prio: 19, target: 0, new: false });
     let returns = |at, tid| event(at, 0, tid, EventKind::SyscallExit { number: 1, result: 0 });
@@ -158,7 +158,7 @@ fn a_thread_that_is_seen_without_a_switch_was_ready_until_then() {
 }
 
 #[test]
-fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
+fn only_states_that_a_gap_may_hide_are_unknown() {
     let lost =
         |at, cpu, since| event(at, cpu, 0, EventKind::Lost { count: 5, since: MonotonicNs(since) });
     let events = [
@@ -198,7 +198,7 @@ fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
 }
 
 #[test]
-fn interrupts_nest_and_their_own_time_leaves_the_inner_ones_out() {
+fn own_time_of_nested_interrupts_excludes_inner_ones() {
     let events = [
         event(10, 0, 7, EventKind::SoftirqEntry { vector: 3 }),
         event(12, 0, 7, EventKind::IrqEntry { irq: 5 }),
@@ -219,7 +219,7 @@ fn interrupts_nest_and_their_own_time_leaves_the_inner_ones_out() {
 }
 
 #[test]
-fn a_softirq_of_a_thread_waits_while_that_is_switched_away() {
+fn a_softirq_in_a_thread_is_split_while_the_thread_is_preempted() {
     let events = [
         event(10, 0, 7, EventKind::SoftirqEntry { vector: 3 }),
         switch(20, 0, 7, TaskState::Preempted, 8),
@@ -233,7 +233,7 @@ fn a_softirq_of_a_thread_waits_while_that_is_switched_away() {
 }
 
 #[test]
-fn a_recording_of_one_process_claims_nothing_of_others() {
+fn a_recording_of_one_process_leaves_other_tasks_unknown() {
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 8),
         event(30, 1, 99, EventKind::Waking { task: Tid(7), prio: 19, target: 0 }),
@@ -248,7 +248,7 @@ fn a_recording_of_one_process_claims_nothing_of_others() {
 }
 
 #[test]
-fn a_recording_of_some_tasks_follows_those_alone() {
+fn only_the_recorded_tasks_are_followed() {
     let name = |process: u32, comm: &str| TaskName { process, comm: comm.into(), scheduling: None };
     let tasks = [(Tid(7), name(7, "mine")), (Tid(8), name(7, "other")), (Tid(9), name(9, "mine"))];
     let names = Names { tasks: tasks.into(), ..Names::default() };
@@ -280,7 +280,7 @@ fn a_recording_of_some_tasks_follows_those_alone() {
 }
 
 #[test]
-fn a_window_cuts_what_reaches_over_it() {
+fn spans_are_clipped_to_the_window() {
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 8),
         switch(40, 0, 8, TaskState::Preempted, 7),
@@ -362,7 +362,7 @@ fn seamless<T>(spans: &[T], ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> 
 
 proptest! {
     #[test]
-    fn any_events_give_lanes_without_overlap(
+    fn lanes_of_any_events_never_overlap(
         mut events in proptest::collection::vec(any_event(), 0..120),
         sorted: bool,
         limited: bool,

@@ -48,7 +48,7 @@ const EXPECTED: Expected<'static> =
     Expected { causes: &[("preempted", "hog")], placing: Placing::DueWithin, is_shared: false };
 
 #[test]
-fn right_wrong_and_falsely_named_are_distinguished() {
+fn right_wrong_and_false_attributions_are_scored_separately() {
     let samples = [
         // Delayed by the hog, and explained so; 10 µs of its time are the interrupt's.
         sample(1_000, &[("irq", "timer", 10_000), ("preempted", "hog", 990_000)]),
@@ -74,7 +74,7 @@ fn right_wrong_and_falsely_named_are_distinguished() {
 }
 
 #[test]
-fn a_delay_that_the_thread_met_itself_lies_within_its_sample_and_names_may_be_open() {
+fn own_delays_are_matched_within_the_sample_and_names_by_pattern() {
     let samples =
         [sample(1_000, &[("self", "user mode", 10_000), ("lock", "kworker/0:1", 90_000)])];
     let within = [Injected::new(11_000, 100_000)];
@@ -115,7 +115,7 @@ fn the_accounting_is_scored_by_bucket() {
 }
 
 #[test]
-fn a_false_attribution_is_counted_in_the_bucket_of_right_ones_too() {
+fn a_false_attribution_is_counted_in_its_bucket() {
     let mut account = Account::default();
     let mut split = punctual_core::Split::default();
     split.add(MainPart::Preempted, Nanos(500_000));
@@ -132,7 +132,7 @@ fn a_false_attribution_is_counted_in_the_bucket_of_right_ones_too() {
 }
 
 #[test]
-fn what_interrupts_a_delay_is_no_part_of_it() {
+fn interruptions_of_an_injected_delay_are_not_part_of_it() {
     // From 0 to 1 ms, with an interrupt of 200 µs in between.
     let stretch = |begin, end, role| Injected { begin, end, role };
     let injected = [stretch(0, 600_000, Role::Delay), stretch(800_000, 1_000_000, Role::GoesOn)];
@@ -148,7 +148,7 @@ fn what_interrupts_a_delay_is_no_part_of_it() {
 }
 
 #[test]
-fn within_what_its_maker_does_not_know_no_time_is_wrong() {
+fn times_within_the_uncertainty_of_an_injection_have_no_error() {
     let perhaps = |begin, end| Injected { begin, end, role: Role::Perhaps };
     let injected =
         [perhaps(0, 500_000), Injected::new(500_000, 1_000_000), perhaps(1_000_000, 1_100_000)];
@@ -163,7 +163,7 @@ fn within_what_its_maker_does_not_know_no_time_is_wrong() {
 }
 
 #[test]
-fn what_the_injector_does_around_a_delay_is_not_false() {
+fn attributions_to_the_injector_around_a_delay_are_not_false() {
     let around = Injected { begin: 0, end: 2_000_000, role: Role::Around };
     let injected = [around, Injected::new(500_000, 1_000_000)];
     let named = |at| sample(at, &[("preempted", "hog", 50_000)]);
@@ -177,7 +177,7 @@ fn what_the_injector_does_around_a_delay_is_not_false() {
 }
 
 #[test]
-fn of_a_cause_of_every_sample_what_the_others_have_is_expected_too() {
+fn time_that_every_sample_has_of_a_cause_is_not_counted_as_injected() {
     let mut account = Account::default();
     let mut add = |irq: i64| {
         let mut split = punctual_core::Split::default();

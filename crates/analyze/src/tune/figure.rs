@@ -115,7 +115,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn figures_are_of_latencies_and_keep_their_words() {
+    fn only_upper_latency_figures_can_be_tuned() {
         let text = |text: &str| Figure::parse(text).map(|figure| figure.text);
         for (written, kept) in [
             ("p99.9", "p99.9"),
@@ -143,7 +143,7 @@ mod tests {
 
     /// The summary reads percentiles differently than requirements do.
     #[test]
-    fn the_figure_of_a_bundle_is_that_of_its_summary() {
+    fn the_tuned_figure_of_a_bundle_equals_that_of_its_summary() {
         let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
         let mut compared = 0;
         for place in std::fs::read_dir(all).unwrap() {

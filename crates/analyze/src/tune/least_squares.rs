@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coefficients_are_exact_where_nothing_is_left() {
+    fn coefficients_without_residuals_are_exact() {
         let x: Vec<Vec<f64>> = [[0, 0], [1, 0], [0, 1], [1, 1], [0, 0], [1, 1]]
             .map(|r| r.map(f64::from).to_vec())
             .into();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_separated_has_no_estimate() {
+    fn collinear_columns_have_no_estimate() {
         let x = vec![vec![0.0, 0.0, 1.0], vec![1.0, 1.0, 1.0], vec![1.0, 1.0, 1.0]];
         let fit = fit(&[0, 0, 0], &x, &[1.0, 3.0, 3.0]);
         assert!(fit.columns[0].is_some() && fit.columns[1].is_none() && fit.columns[2].is_none());

@@ -45,7 +45,7 @@ mod tests {
     use punctual_core::Nanos;
 
     #[test]
-    fn a_mean_hides_no_block_in_which_it_did_not_hold() {
+    fn one_block_that_violates_the_requirement_decides_despite_the_mean() {
         let block = |figure: f64, worst: Option<f64>| BlockRecord {
             number: 1,
             purpose: "pilot".to_owned(),

@@ -20,7 +20,7 @@ fn asked<'a>(candidates: &'a [Candidate], open: &'a [usize], base: &'a [bool]) -
 }
 
 #[test]
-fn each_setting_is_on_in_half_of_each_group_and_controls_have_none() {
+fn each_setting_is_applied_in_half_of_the_blocks_except_controls() {
     for count in [2, 3, 7, 8, 20, 31] {
         let candidates = candidates(count + 1);
         let open: Vec<usize> = (0..count).collect();
@@ -43,7 +43,7 @@ fn each_setting_is_on_in_half_of_each_group_and_controls_have_none() {
 }
 
 #[test]
-fn a_whole_use_of_the_matrix_tells_any_two_settings_apart() {
+fn any_two_settings_differ_in_half_of_the_full_design() {
     let (candidates, open) = (candidates(15), (0..15).collect::<Vec<usize>>());
     let base = vec![false; 15];
     let planned = |k| group(Design::Factorial, &asked(&candidates, &open, &base), k, 0);
@@ -58,7 +58,7 @@ fn a_whole_use_of_the_matrix_tells_any_two_settings_apart() {
 }
 
 #[test]
-fn what_cannot_be_combined_never_is() {
+fn settings_that_exclude_each_other_are_never_combined() {
     let mut candidates = candidates(9);
     candidates[1].excludes = vec![4];
     candidates[6].requires = vec![2];
@@ -123,7 +123,7 @@ fn without_noise_every_answer_is_right() {
 }
 
 #[test]
-fn the_time_is_kept_and_what_it_leaves_open_is_said() {
+fn tuning_ends_within_its_time_and_reports_unresolved_settings() {
     let noise = recorded().logs(99.9, 10);
     let options = Options { within: Nanos(1_800_000_000_000), ..Options::default() };
     let truth = Truth { effects: vec![1.0; 12], ..Truth::default() };
@@ -164,7 +164,7 @@ fn scripted(options: Options, answers: impl FnMut(&Request, u64) -> Option<f64>)
 }
 
 #[test]
-fn a_group_in_which_the_machine_changed_is_measured_anew() {
+fn a_group_with_differing_controls_is_repeated() {
     let mut random = Random::seeded(2);
     let mut noise = move || 1_000.0 * (0.1 * random.unit()).exp();
     // Temporarily everything takes ten times as long, beginning between two controls.
@@ -183,7 +183,7 @@ fn a_group_in_which_the_machine_changed_is_measured_anew() {
 }
 
 #[test]
-fn blocks_that_fail_are_tried_again_and_end_it_where_they_are_many() {
+fn failed_blocks_are_retried_until_too_many_fail() {
     let options = Options { smallest: 1.03, margin: 1.02, ..Options::default() };
     let some = scripted(options, |_, n| (n % 7 != 0).then_some(1_000.0 + (n * n % 50) as f64));
     let found = some.outcome("max");
@@ -197,7 +197,7 @@ fn blocks_that_fail_are_tried_again_and_end_it_where_they_are_many() {
 
 /// A tuning killed after any block continues as if it had not been.
 #[test]
-fn blocks_recorded_again_give_the_same_tuning() {
+fn replaying_recorded_blocks_gives_the_same_tuning() {
     let truth = Truth { effects: vec![0.5, 1.0, 1.3], ..Truth::default() };
     let noise = recorded().logs(99.9, 10);
     let options = Options { smallest: 2.0, ..Options::default() };
@@ -242,7 +242,7 @@ fn slow_settings_wait_for_their_wash_out() {
 }
 
 #[test]
-fn recorded_blocks_are_read_and_their_percentiles_are_those_of_all_samples() {
+fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
     let recorded = Recorded::read("# \nrank 1 2 3 5\n10 90 80 70 20\n10 95 50 40 30\n").unwrap();
     // Of 20 samples p90 is the third from the top: 95, 90, 80.
     let logs = recorded.logs(90.0, 2);
@@ -258,7 +258,7 @@ fn recorded_blocks_are_read_and_their_percentiles_are_those_of_all_samples() {
 
 /// The short form of the table of docs/tune.md: few settings, effects of ×2, 60 tunings each.
 #[test]
-fn answers_are_as_often_wrong_as_is_allowed_and_true_effects_are_found() {
+fn tuning_finds_true_effects_within_the_stated_error_rate() {
     let noise = recorded().logs(99.9, 10);
     let options = Options { smallest: 2.0, margin: 1.5, ..Options::default() };
     for mut scenario in all(8).into_iter().take(3) {

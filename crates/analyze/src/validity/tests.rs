@@ -181,7 +181,7 @@ fn the_gravest_of_all_parts_counts() {
 }
 
 #[test]
-fn what_is_proved_is_met() {
+fn a_proved_requirement_is_met() {
     assert_eq!(proved().words(), (Met, Some(Met), ValidityWord::Valid));
     let proofs = proved().summary().validity.unwrap().proofs;
     let mut words: Vec<ProofWord> = proofs.iter().map(|proof| proof.proof).collect();
@@ -197,7 +197,7 @@ fn other(value: &str) -> Option<Deviation> {
 }
 
 #[test]
-fn each_proof_taken_away_makes_the_run_invalid() {
+fn a_run_is_invalid_if_any_proof_fails() {
     type Change = fn(&mut Evidence);
     let changes: [(&str, Change); 21] = [
         ("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER", |e| {
@@ -265,7 +265,7 @@ fn each_proof_taken_away_makes_the_run_invalid() {
 }
 
 #[test]
-fn what_cannot_be_known_is_undecided() {
+fn unavailable_evidence_makes_a_run_undecided() {
     type Change = fn(&mut Evidence);
     let changes: [Change; 8] = [
         |e| e.threads[0].scheduling.after = Fact::Unavailable("ESRCH".into()),
@@ -290,7 +290,7 @@ fn has(case: &Case, id: &str) -> bool {
 }
 
 #[test]
-fn a_short_stop_of_a_load_is_said_and_one_that_never_stopped_is_not() {
+fn a_short_stop_of_a_load_is_reported_but_not_invalid() {
     let mut case = Case::but(|e| {
         e.loads[0].stopped = vec![(Nanos::from_millis(200), Nanos::from_millis(250))];
     });
@@ -301,7 +301,7 @@ fn a_short_stop_of_a_load_is_said_and_one_that_never_stopped_is_not() {
 
 /// A run of 5 s takes 152 s, as a task of a higher priority keeps punctual from running.
 #[test]
-fn where_punctual_itself_did_not_run_nothing_is_met_and_what_is_not_met_stays() {
+fn a_starved_controller_makes_the_run_invalid_unless_violated() {
     let seconds = Nanos::from_secs;
     let own = |asked: Option<i64>, lasted, delayed| ControllerEvidence {
         asked: asked.map(seconds),
@@ -333,7 +333,7 @@ fn where_punctual_itself_did_not_run_nothing_is_met_and_what_is_not_met_stays() 
 }
 
 #[test]
-fn the_kernel_is_the_one_that_was_asked_for() {
+fn a_run_on_another_kernel_than_requested_is_invalid() {
     let with = |change: fn(&mut KernelEvidence)| {
         Case::but_all(|case| {
             change(case.manifest.target.as_mut().unwrap().kernel.as_mut().unwrap())
@@ -347,7 +347,7 @@ fn the_kernel_is_the_one_that_was_asked_for() {
 }
 
 #[test]
-fn lost_samples_are_undecided_and_too_many_of_them_invalid() {
+fn lost_samples_make_a_run_undecided_or_invalid_if_many() {
     let lost = |n, requirement: &str| {
         Case::but_all(|case| {
             case.state.data.losses.dropped = n;
@@ -366,7 +366,7 @@ fn lost_samples_are_undecided_and_too_many_of_them_invalid() {
 }
 
 #[test]
-fn a_recording_that_lost_events_decides_no_limit_by_itself_and_every_requirement() {
+fn lost_recording_events_leave_validity_undecided_but_requirements_decided() {
     let case = Case::but_all(|case| {
         let source = punctual_core::event::Source {
             name: "cpu 0".into(),
@@ -381,7 +381,7 @@ fn a_recording_that_lost_events_decides_no_limit_by_itself_and_every_requirement
 }
 
 #[test]
-fn an_interrupted_run_is_undecided_unless_it_was_to_be_interrupted() {
+fn an_interrupted_run_is_undecided_unless_it_has_no_end() {
     let interrupted = |has_end| {
         let mut case = Case::but(|e| {
             (e.threads[0].reached_end, e.threads[0].has_end) = (false, has_end);
@@ -395,7 +395,7 @@ fn an_interrupted_run_is_undecided_unless_it_was_to_be_interrupted() {
 }
 
 #[test]
-fn what_a_plain_user_lacks_fails_where_something_is_required() {
+fn missing_privileges_are_invalid_only_if_real_time_is_required() {
     let lacking = |e: &mut Evidence| {
         (e.threads[0].refused, e.memory.refused) = (Some("EPERM".into()), Some("EPERM".into()))
     };
@@ -412,7 +412,7 @@ fn what_a_plain_user_lacks_fails_where_something_is_required() {
 }
 
 #[test]
-fn a_load_that_may_end_has_ended_well() {
+fn a_load_that_ended_as_planned_does_not_affect_the_verdict() {
     let done = Case::but(|e| {
         (e.loads[0].alive, e.loads[0].done) = (Nanos::from_millis(1), true);
         e.loads[0].ended = Some("ended with success".into());
@@ -424,7 +424,7 @@ fn a_load_that_may_end_has_ended_well() {
 }
 
 #[test]
-fn a_program_is_measured_to_its_end_or_decides_nothing() {
+fn a_program_not_measured_to_its_end_leaves_the_run_undecided() {
     let of = |change: fn(&mut ProgramEvidence)| {
         let mut program = ProgramEvidence {
             name: "program".into(),
@@ -463,7 +463,7 @@ fn a_program_is_measured_to_its_end_or_decides_nothing() {
 }
 
 #[test]
-fn a_bundle_without_evidence_is_judged_by_what_it_holds() {
+fn a_bundle_without_evidence_is_judged_by_its_metadata() {
     let mut old = Case { evidence: Fact::NotAsked, ..proved() };
     old.manifest.target = None;
     old.recorded = None;
@@ -476,7 +476,7 @@ fn a_bundle_without_evidence_is_judged_by_what_it_holds() {
 }
 
 #[test]
-fn a_proof_about_one_series_is_not_about_another() {
+fn a_failed_proof_of_one_series_does_not_affect_another() {
     let proof = |proof, subject: &str| Proof {
         proof,
         subject: subject.into(),
@@ -498,7 +498,7 @@ fn a_proof_about_one_series_is_not_about_another() {
 }
 
 #[test]
-fn what_is_not_proved_keeps_series_from_being_compared_and_intervals_from_being_judged() {
+fn series_with_a_failed_proof_are_not_compared() {
     let of = |proof, subject: &str, outcome| Validity {
         proofs: vec![Proof { proof, subject: subject.into(), outcome, why: String::new() }],
     };
@@ -520,7 +520,7 @@ fn what_is_not_proved_keeps_series_from_being_compared_and_intervals_from_being_
 }
 
 #[test]
-fn latencies_that_no_clock_can_show_make_the_run_invalid() {
+fn impossible_latencies_make_the_run_invalid() {
     let longest = |max: i64| {
         let case = Case::but_all(|case| {
             case.state.data.max = Some(Nanos(max));
@@ -545,7 +545,7 @@ fn latencies_that_no_clock_can_show_make_the_run_invalid() {
 }
 
 #[test]
-fn every_finding_of_a_proof_is_born_once() {
+fn each_failed_proof_is_one_finding() {
     let ids = |case: &Case| -> Vec<String> {
         case.summary().findings.into_iter().map(|finding| finding.id).collect()
     };

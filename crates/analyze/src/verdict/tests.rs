@@ -62,7 +62,7 @@ fn a_requirement_that_nothing_was_measured_for_is_open() {
 }
 
 #[test]
-fn a_phase_that_never_began_is_open_only_where_it_requires_something() {
+fn a_phase_that_never_began_matters_only_if_it_has_requirements() {
     let interrupted = manifest(Some(Outcome::Interrupted));
     let verdict = judge(&interrupted, &phase(), "max < 2us", &[]);
     assert_eq!(verdict.word, Some(Undecided));
@@ -77,7 +77,7 @@ fn a_phase_that_never_began_is_open_only_where_it_requires_something() {
 }
 
 #[test]
-fn what_ends_a_run_decides_with_its_sample() {
+fn the_cause_that_ended_a_run_decides_its_verdict() {
     let stopped = Outcome::StoppedAbove {
         series: "p/cpu0".into(),
         latency: 1_000,
@@ -99,7 +99,7 @@ fn what_ends_a_run_decides_with_its_sample() {
 
 /// The field case `one-series-not-met`: a state file is truncated later.
 #[test]
-fn damage_that_is_found_later_changes_only_what_was_met() {
+fn later_damage_changes_only_met_verdicts() {
     let damaged = |requirement: &str| {
         let stored = judge(&completed(), &phase(), requirement, &[]);
         let later = Manifest { verdict: Some(stored.clone()), ..completed() };

@@ -25,7 +25,7 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
 }
 
 #[test]
-fn a_sample_that_has_not_ended_comes_back() {
+fn an_unfinished_sample_is_restored_from_a_checkpoint() {
     let mut state = state_of(&[5_000], Fact::NotAsked);
     for (at_least, ended) in [(7, false), (9, true)] {
         let (due, at_least, lasted) = (ClockNs(-3), Nanos(at_least), Nanos(9));
@@ -79,7 +79,7 @@ fn slots_neither_overlap_nor_leave_gaps() {
 }
 
 #[test]
-fn frames_that_grow_move_on_and_the_newest_is_read() {
+fn growing_frames_move_to_larger_slots() {
     let (mut slots, mut file, mut frame) = (Slots::default(), Vec::new(), Vec::new());
     let mut latencies = Vec::new();
     for step in 0..12i64 {
@@ -95,7 +95,7 @@ fn frames_that_grow_move_on_and_the_newest_is_read() {
 }
 
 #[test]
-fn what_failed_to_be_written_is_written_again_to_the_same_place() {
+fn a_failed_write_is_repeated_in_the_same_slot() {
     let (mut slots, mut frame) = (Slots::default(), Vec::new());
     let state = state_of(&[1], Fact::NotAsked);
     let first = slots.next(&state, &mut frame);
@@ -143,7 +143,7 @@ proptest! {
 
     /// For any part of the last frame that reached the file, the previous state or its own is read.
     #[test]
-    fn dying_in_a_write_costs_that_write_alone(
+    fn a_torn_write_leaves_the_previous_checkpoint_readable(
         lengths in proptest::collection::vec(0usize..60, 1..6),
         kept in 0.0..=1.0f64,
         from_the_end: bool,

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_means_what_its_tool_means_by_it() {
+    fn option_letters_are_interpreted_per_tool() {
         let oslat = read(Tool::Oslat, "/usr/bin/oslat -b 12 -W200 -f 50 -D 1s -c 1");
         let expected =
             Options { range: Some(12), width: Some(200), priority: Some(50), ..Options::default() };

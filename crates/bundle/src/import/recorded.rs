@@ -405,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_almost_all_is_not_all() {
+    fn a_share_below_100_percent_is_never_rounded_up_to_it() {
         assert_eq!(share_below(999, 1_000), "99.900");
         assert_eq!(share_below(1_000_000_000 - 3, 1_000_000_000), "99.9999997");
         assert_eq!(share_below(0, 5), "0.000");

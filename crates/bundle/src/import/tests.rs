@@ -98,7 +98,7 @@ fn check_against_text(data: &SeriesData, text: &str, thread: usize) {
 }
 
 #[test]
-fn a_histogram_text_comes_over_exactly() {
+fn a_text_histogram_is_imported_exactly() {
     let bundle = imported(TWO_TEXT);
     let series = series(&bundle);
     assert_eq!(series.len(), 2);
@@ -128,7 +128,7 @@ fn json_and_text_of_one_run_agree() {
 }
 
 #[test]
-fn the_sum_column_is_checked_and_left_out() {
+fn the_sum_column_is_checked_but_not_imported() {
     let bundle = imported(SUM_TEXT);
     let series = series(&bundle);
     assert_eq!(series.len(), 2);
@@ -148,7 +148,7 @@ fn the_newer_layout_without_zeros_and_totals_is_read() {
 }
 
 #[test]
-fn what_lay_beyond_is_counted_at_the_maximum_and_reported() {
+fn overflows_of_a_histogram_are_counted_at_the_maximum() {
     let bundle = imported(NEW_LAYOUT);
     let data = &series(&bundle)[1].state.data;
     assert_eq!((data.exact.above, data.whole.count_between(500_000, 530_000)), (6, 6));
@@ -188,7 +188,7 @@ fn nanoseconds_are_taken_as_such() {
 }
 
 #[test]
-fn a_run_that_a_latency_ended_says_so() {
+fn a_run_ended_by_a_latency_is_imported_as_stopped() {
     let bundle = imported(include_str!("testdata/break.txt"));
     let outcome = bundle.manifest.ending.unwrap().outcome;
     assert_eq!(outcome, stopped_above("thread 0", 1_473_000));
@@ -204,7 +204,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_is_not_such_a_file_is_refused_with_its_line() {
+fn a_malformed_import_is_refused_with_its_line_number() {
     let head = "# Histogram\n000001 000005\t000007\n";
     let foot = "# Min Latencies: 1 1\n# Avg Latencies: 1 1\n# Max Latencies: 1 1\n# Histogram \
                 Overflows: 0 0\n";
@@ -260,7 +260,7 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
 }
 
 #[test]
-fn hostile_sizes_are_bounded() {
+fn oversized_imports_are_refused() {
     let many: String = (0..9_000)
         .map(|k| {
             format!(

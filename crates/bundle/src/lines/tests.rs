@@ -79,7 +79,7 @@ const MONTH: u64 = 500_000_000;
 const WINDOWS: u64 = 256 << 20;
 
 #[test]
-fn a_month_of_eight_cpus_takes_at_most_what_is_stated() {
+fn lines_of_a_month_on_eight_cpus_stay_within_the_stated_size() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("month");
     let writer = writer(&directory);
@@ -117,7 +117,7 @@ fn a_month_of_eight_cpus_takes_at_most_what_is_stated() {
 }
 
 #[test]
-fn older_detail_gives_way_and_what_is_left_is_the_newest() {
+fn a_full_log_drops_the_oldest_samples_first() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("b");
     let (limit, total) = (64 << 10, 200_000u64);
@@ -188,7 +188,7 @@ fn lines_cover_the_time_before_the_detail() {
 
 proptest! {
     #[test]
-    fn buckets_ascend_and_hold_what_they_should(latency in 0..HDR_MAX) {
+    fn each_latency_falls_into_a_bucket_within_its_precision(latency in 0..HDR_MAX) {
         let at = bucket(latency);
         let upper = upper_end(at).ns() as u64;
         prop_assert!(latency <= upper && upper - latency <= latency / 32 + 1);
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_come_back_and_a_cut_leaves_whole_ones(
+    fn a_truncated_file_of_lines_yields_its_complete_lines(
         latencies in proptest::collection::vec(0i64..10_000_000, 1..200), cut in 0usize..4_000,
     ) {
         let (mut data, mut keeper) = (SeriesData::new(SHAPE), LineKeeper::new(5, ClockNs(7)));

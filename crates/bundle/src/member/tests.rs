@@ -74,7 +74,7 @@ fn what_is_added_to_or_locked_is_no_link() {
 }
 
 #[test]
-fn a_directory_that_is_held_fast_is_not_exchanged() {
+fn a_pinned_directory_is_not_affected_by_renames() {
     let (_place, root, outside) = scene();
     let phases = root.join("phases").pin().unwrap();
     fs::rename(root.join("phases").path(), root.join("moved").path()).unwrap();
@@ -84,7 +84,7 @@ fn a_directory_that_is_held_fast_is_not_exchanged() {
 }
 
 #[test]
-fn what_is_private_is_made_for_its_owner_alone() {
+fn private_members_are_accessible_to_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let (_place, root, _) = scene();
     let recording = root.join("recording").private();
@@ -128,7 +128,7 @@ fn a_name_does_not_lead_out() {
 }
 
 #[test]
-fn what_is_too_large_is_not_read() {
+fn oversized_members_are_not_read() {
     let (_place, root, _) = scene();
     let sparse = root.join("sparse.log").create_new().unwrap();
     sparse.set_len(MAX_FILE + 1).unwrap();
@@ -137,7 +137,7 @@ fn what_is_too_large_is_not_read() {
 
 /// Kernels before 5.6 have no openat2, and the filters of older container engines refuse it.
 #[test]
-fn without_openat2_it_is_the_same() {
+fn without_openat2_symbolic_links_are_refused_too() {
     let (_place, root, outside) = scene();
     symlink(&outside, root.join("link").path()).unwrap();
     symlink(outside.parent().unwrap(), root.join("there").path()).unwrap();

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_failed_is_found_and_one_that_was_interrupted_is_not() {
+    fn a_failed_part_is_a_finding_an_interrupted_one_is_not() {
         let found = failure(&Outcome::Failed { why: "no space".into() }).expect("a finding");
         assert_eq!((found.id.as_str(), found.subject.as_str()), ("part-failed", "run"));
         assert!(found.evidence.is_some_and(|evidence| evidence.contains("no space")));

@@ -53,7 +53,7 @@ fn find(recording: &Recording, id: &str) -> bool {
 }
 
 #[test]
-fn what_was_appended_is_read() {
+fn appended_blocks_are_read_back() {
     let bundle = tempfile::tempdir().unwrap();
     assert!(Recording::open(bundle.path()).is_none());
     let writer = RecordingWriter::create(bundle.path(), &document(Keeps::All, 1)).unwrap();
@@ -76,7 +76,7 @@ fn what_was_appended_is_read() {
 }
 
 #[test]
-fn a_recording_that_was_cut_off_says_what_it_holds() {
+fn a_truncated_recording_reports_its_contents() {
     let bundle = tempfile::tempdir().unwrap();
     write(bundle.path(), Keeps::All, None);
     let recording = Recording::open(bundle.path()).unwrap();
@@ -90,7 +90,7 @@ fn a_recording_that_was_cut_off_says_what_it_holds() {
 }
 
 #[test]
-fn what_could_not_be_written_or_was_damaged_is_counted() {
+fn unwritten_and_damaged_events_are_counted_as_missing() {
     let bundle = tempfile::tempdir().unwrap();
     let mut lane = write(bundle.path(), Keeps::All, None);
     // Ten events that could not be written, as the disk was full.
@@ -114,7 +114,7 @@ fn what_could_not_be_written_or_was_damaged_is_counted() {
 }
 
 #[test]
-fn only_the_newest_are_kept_when_that_was_requested() {
+fn a_limited_recording_keeps_only_the_newest_events() {
     let bundle = tempfile::tempdir().unwrap();
     let lane = write(bundle.path(), Keeps::Newest, Some(4_000));
     assert!(lane.bytes() <= 4_000, "{}", lane.bytes());
@@ -130,7 +130,7 @@ fn only_the_newest_are_kept_when_that_was_requested() {
 }
 
 #[test]
-fn a_recording_without_its_document_still_has_its_events() {
+fn a_recording_without_its_document_is_readable() {
     let bundle = tempfile::tempdir().unwrap();
     write(bundle.path(), Keeps::All, None);
     fs::remove_file(bundle.path().join("recording/recording.json")).unwrap();

@@ -130,7 +130,7 @@ mod tests {
     use punctual_core::MonotonicNs;
 
     #[test]
-    fn windows_that_are_missing_ask_for_what_they_lacked() {
+    fn the_remedy_for_missing_windows_names_the_exhausted_buffer() {
         let remedy = |missed_overwritten, missed_room| {
             let (nanos, bytes) = (Nanos(1), Bytes(1));
             let rule =

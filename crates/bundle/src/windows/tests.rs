@@ -44,7 +44,7 @@ fn write(bundle: &Path) -> WindowsWriter {
 }
 
 #[test]
-fn what_was_put_is_read_the_latest_first() {
+fn windows_are_read_back_latest_first() {
     let bundle = tempfile::tempdir().unwrap();
     assert!(Windows::open(bundle.path()).is_none());
     let writer = write(bundle.path());
@@ -65,7 +65,7 @@ fn what_was_put_is_read_the_latest_first() {
 }
 
 #[test]
-fn records_must_be_those_of_the_head() {
+fn a_window_whose_records_do_not_match_its_head_is_refused() {
     let bundle = tempfile::tempdir().unwrap();
     let writer = write(bundle.path());
     assert!(writer.put(5, &head(1, 1, &[(0, 4)]), &[b"abc"]).is_err());
@@ -73,7 +73,7 @@ fn records_must_be_those_of_the_head() {
 }
 
 #[test]
-fn a_damaged_window_is_left_out_and_named() {
+fn a_damaged_window_is_omitted_and_reported() {
     let bundle = tempfile::tempdir().unwrap();
     write(bundle.path());
     let path = bundle.path().join("windows/000000.window");

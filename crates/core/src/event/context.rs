@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn records_and_words_hold_the_same() {
+    fn cpu_contexts_are_restored_from_their_bits() {
         for flags in 0..=u8::MAX {
             let context = CpuContext::of_record(flags, 0x23);
             assert_eq!(CpuContext::of_bits(context.bits()), context);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_format_says() {
+    fn tracepoint_fields_are_decoded_by_their_format() {
         let fields = vec![
             field("call_site", 8, 8, FieldKind::Address),
             field("bytes_req", 16, 4, FieldKind::Unsigned),

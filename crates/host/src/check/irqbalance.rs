@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_goes_before_a_list_and_both_before_detection() {
+    fn an_irqbalance_mask_overrides_a_list_which_overrides_detection() {
         assert_eq!(ban(FakeFiles::new()), "detected");
         assert_eq!(of("#IRQBALANCE_BANNED_CPULIST=1\nENABLED=\"1\"\n"), "detected");
         assert_eq!(of("IRQBALANCE_BANNED_CPUS=0000000c\n"), "bans `2-3`");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_assignments_replace_one_another() {
+    fn the_last_of_repeated_irqbalance_assignments_is_used() {
         assert_eq!(of("IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=2\n"), "bans `2`");
         let two = FakeFiles::new()
             .with(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1")
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_environment_is_believed_before_files() {
+    fn the_environment_of_irqbalance_overrides_its_files() {
         let files = FakeFiles::new().with(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1");
         let own = files.with("/proc/900/environ", "A=b\0IRQBALANCE_BANNED_CPULIST=2\0");
         assert_eq!(ban(own.clone()), "bans `2`");

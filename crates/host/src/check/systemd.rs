@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_systemd_passes_over_counts_for_nothing() {
+    fn lines_that_systemd_ignores_are_ignored() {
         assert_eq!(of("#CPUAffinity=0\n;CPUAffinity=0\n"), "all");
         assert_eq!(of("CPUAffinity=0\n"), "all", "outside of a section");
         assert_eq!(of("[Service]\nCPUAffinity=0\n[Manager]\n"), "all");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_ins_come_after_the_file_by_name_and_hide_those_of_their_name() {
+    fn systemd_drop_ins_are_applied_by_name_and_override_their_namesakes() {
         let files = FakeFiles::new()
             .with(MAIN, "[Manager]\nCPUAffinity=0\n")
             .with("/usr/lib/systemd/system.conf", "[Manager]\nCPUAffinity=7\n")

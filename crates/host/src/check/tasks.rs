@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_name_cannot_pass_for_other_fields() {
+    fn a_hostile_task_name_does_not_shift_the_fields_of_stat() {
         let stat = "7 (a) S 1 (b) ) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 \
                     18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0";
         assert_eq!(parse_stat(stat), Some(("a) S 1 (b) ".into(), 2_129_984, 50)));

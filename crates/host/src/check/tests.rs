@@ -24,7 +24,7 @@ fn result(files: &FakeFiles, cpus: Option<&str>, rule: &str) -> RuleResult {
 }
 
 #[test]
-fn what_removes_causes_and_entries_are_rules() {
+fn rules_named_by_causes_and_entries_exist() {
     let causes = CauseKind::ALL.iter().flat_map(|cause| cause.rules());
     let entries = EntryKind::ALL.iter().flat_map(|kind| kind.rules());
     for named in causes.chain(entries) {
@@ -33,7 +33,7 @@ fn what_removes_causes_and_entries_are_rules() {
 }
 
 #[test]
-fn rules_are_named_once_and_say_why() {
+fn rule_names_are_unique_and_every_rule_has_a_reason() {
     let mut names: Vec<&str> = rules().map(|rule| rule.id).collect();
     assert!(names.len() >= 45, "{}", names.len());
     names.sort_unstable();
@@ -50,7 +50,7 @@ fn rules_are_named_once_and_say_why() {
 }
 
 #[test]
-fn on_the_ideal_machine_every_rule_is_content() {
+fn every_rule_passes_on_the_ideal_machine() {
     let unhappy: Vec<RuleResult> =
         results(&ideal(), None).into_iter().filter(|r| r.verdict != Verdict::Ok).collect();
     assert_eq!(unhappy, []);
@@ -61,7 +61,7 @@ fn on_the_ideal_machine_every_rule_is_content() {
 }
 
 #[test]
-fn in_an_empty_tree_nothing_is_known() {
+fn in_an_empty_tree_verdicts_are_unknown() {
     // These rules judge that something exists.
     let conclude = [
         "systemd-affinity",
@@ -119,7 +119,7 @@ fn the_shape_of_a_result_is_the_documented_one() {
 }
 
 #[test]
-fn warnings_become_findings_with_their_remedy() {
+fn warnings_of_rules_become_findings_with_a_remedy() {
     let files = ideal()
         .with("/proc/sys/kernel/numa_balancing", "1")
         .with("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")
@@ -144,7 +144,7 @@ fn warnings_become_findings_with_their_remedy() {
 }
 
 #[test]
-fn a_rule_explains_itself() {
+fn a_rule_is_explained_by_its_id() {
     insta::assert_snapshot!(explain("nohz-full").expect("there is one"), @"
     nohz-full (isolation)
 
@@ -156,7 +156,7 @@ fn a_rule_explains_itself() {
 }
 
 #[test]
-fn a_captured_system_is_judged_as_it_was() {
+fn a_saved_environment_is_judged_like_the_live_one() {
     let files = ideal();
     let environment = crate::environment::capture(&files);
     let saved = serde_json::to_string(&environment).expect("plain data");

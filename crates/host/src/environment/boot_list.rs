@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_kernel_reads_is_refused_as_a_whole() {
+    fn a_cpu_list_that_no_kernel_accepts_is_refused() {
         for list in ["2-1", "0,x", "1-", "-1", "n", "0-3:1", "1:1/2", "0-3:3/2", "0-3:1/0", "9000"]
         {
             assert_eq!(cpus((6, 1), list), "refused", "{list}");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_the_width_of_the_mask_is_not_known() {
+    fn a_cpu_list_that_depends_on_the_mask_width_is_unknown() {
         for list in ["N", "0-9", "9", "9-N", "0-3:1/N"] {
             assert_eq!(cpus((6, 1), list), "unknown", "{list}");
         }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_file_is_preferred_and_unpacked() {
+    fn config_gz_is_preferred_over_the_file_in_boot() {
         let gz = packed(
             b"# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT=y\nCONFIG_HZ=250\n\
               CONFIG_UNHEARD_OF=y\n",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_does_not_fill_the_memory() {
+    fn a_decompression_bomb_does_not_fill_the_memory() {
         let gz = packed(&vec![b'A'; 8 << 20]);
         assert!(unpack(&gz).unwrap_err().contains("more than"));
     }

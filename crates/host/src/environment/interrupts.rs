@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lines_of_several_architectures() {
+    fn interrupt_lines_of_several_architectures_are_parsed() {
         let text = "           CPU0       CPU2\n24:          1          7   IO-APIC   5-edge      \
                     ACPI:Ged\n36:          0     142507 PCI-MSIX-0000:00:02.0   1-edge      \
                     virtio1-req.0\n11:       3421       3390     GICv2  27 Level     \
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_file_is_not_read_as_no_interrupts() {
+    fn malformed_proc_interrupts_is_refused() {
         assert_eq!(parse(""), None);
         assert_eq!(parse("CPU0 CPUx\n"), None);
         assert_eq!(parse("\n 1: 0 x"), None);
     }
 
     #[test]
-    fn there_is_a_bound() {
+    fn interrupt_lines_beyond_the_limit_are_counted() {
         let mut text = String::from("CPU0\n");
         (0..MAX_LINES + 5).for_each(|n| text.push_str(&format!("{n}: 1 chip 1-edge x\n")));
         let interrupts = parse(&text).expect("it has its line of CPUs");

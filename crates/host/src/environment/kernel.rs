@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_read_as_the_kernel_reads_it() {
+    fn the_command_line_is_parsed_like_the_kernel_does() {
         let line = CommandLine(
             "quiet isolcpus=managed_irq,domain,2-3 dyndbg=\"file a +p\" nohz-full=1 nohz_full=2 \
              -- nohz_full=3"
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_isolcpus_stand_before_the_list() {
+    fn flags_of_isolcpus_are_separated_from_the_list() {
         let read = |value: &str| {
             let read = IsolCpus::read(value);
             (read.flags.join(" "), read.list.clone(), read.isolates())
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_releases_numbers() {
+    fn the_kernel_version_is_parsed_from_the_release() {
         let kernel =
             |release: &str| Kernel { release: Fact::Known(release.into()), ..Kernel::default() };
         assert_eq!(kernel("6.1.0-56-rt-amd64").numbers(), Some((6, 1)));

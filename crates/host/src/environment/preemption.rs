@@ -196,7 +196,7 @@ mod tests {
     const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
     #[test]
-    fn what_the_kernel_states_goes_before_what_was_asked_for() {
+    fn the_preemption_model_in_force_overrides_the_requested_one() {
         use PreemptionModel::*;
         let files = FakeFiles::new;
         assert_eq!(
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn without_evidence_there_is_no_model() {
+    fn without_evidence_the_preemption_model_is_unknown() {
         assert_eq!(model(FakeFiles::new()), None);
         assert_eq!(model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT_DYNAMIC")), None);
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::files::Root;
 
 #[test]
-fn this_machine_is_captured_and_read_back() {
+fn a_captured_environment_is_restored_from_json() {
     let mut environment = capture(&Root::system());
     assert!(environment.kernel.release.known().is_some(), "{:?}", environment.kernel.release);
     assert!(environment.topology.online.known().is_some_and(|cpus| !cpus.is_empty()));
@@ -14,7 +14,7 @@ fn this_machine_is_captured_and_read_back() {
 }
 
 #[test]
-fn an_empty_tree_has_a_reason_for_everything_and_values_for_nothing() {
+fn capturing_an_empty_tree_yields_no_known_value() {
     let nowhere = tempfile::tempdir().expect("a directory");
     let environment = capture(&Root::at(nowhere.path()));
     let json = serde_json::to_value(&environment).expect("plain data");

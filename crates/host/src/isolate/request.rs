@@ -127,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lists_and_masks_are_distinguished() {
+    fn cpu_lists_and_masks_are_distinguished() {
         let list = |text: &str| parse_cpus(text).unwrap().to_string();
         assert_eq!([list("3"), list("2-3"), list("0,4"), list("10")], ["3", "2-3", "0,4", "10"]);
         assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn n_is_the_last_present_cpu() {
+    fn n_stands_for_the_last_present_cpu() {
         let files = FakeFiles::new().with("/sys/devices/system/cpu/present", "0-3\n");
         let list = |text: &str| parse_cpus_on(&files, text).map(|cpus| cpus.to_string());
         assert_eq!(
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_directory() {
+    fn a_partition_name_is_a_single_directory() {
         for name in ["rt", "real-time.0", "π", "a b".replace(' ', "_").as_str(), &"x".repeat(64)] {
             assert!(check_name(name).is_ok(), "{name}");
         }

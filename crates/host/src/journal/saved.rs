@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_damaged_in_the_middle_is_reported_and_the_rest_is_read() {
+    fn a_damaged_journal_line_is_reported_and_skipped() {
         let text =
             format!("garbage\n{INTENT}\n{{\"seq\":2,\"applied\":{{\"of\":1,\"now\":\"2\"}}}}\n");
         let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();

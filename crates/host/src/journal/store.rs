@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_process_at_a_time() {
+    fn only_one_process_can_lock_the_journals() {
         let place = tempfile::tempdir().unwrap();
         let store = Directory::at(place.path().join("run"));
         assert_eq!(store.names().unwrap(), Vec::<String>::new(), "nothing is made for a mere look");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_write_in_is_refused() {
+    fn a_journal_directory_writable_by_others_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();

@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_is_the_same_as_itself_and_no_text_panics(
+        fn equality_of_values_is_reflexive_and_symmetric(
             text in "\\PC{0,40}",
             other in "\\PC{0,40}",
         ) {

@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn members_lie_where_the_types_say() {
+    fn struct_offsets_are_read_from_btf() {
         let found = of_members(&btf(), "task", ["comm", "pid", "none"]);
         assert_eq!(found, [Some(24), Some(8), None]);
         assert_eq!(of_members(&btf(), "other", ["pid"]), [None]);
     }
 
     #[test]
-    fn cut_off_anywhere_it_is_no_panic() {
+    fn truncated_btf_never_panics() {
         let whole = btf();
         for len in 0..whole.len() {
             of_members(&whole[..len], "task", ["comm"]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_running_kernels_too() {
+    fn struct_offsets_are_read_from_the_running_kernel() {
         let Ok(btf) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
         let [comm, pid] = of_members(&btf, "task_struct", ["comm", "pid"]);
         assert!(comm > pid && pid > Some(0), "{comm:?} {pid:?}");

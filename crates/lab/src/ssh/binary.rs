@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_distinguished_from_other_files_and_machines() {
+    fn an_agent_binary_of_another_architecture_is_refused() {
         let own = std::env::current_exe().unwrap();
         let machine = std::env::consts::ARCH;
         assert_eq!(choose(Some(&own), machine).unwrap().path, own);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_reported_with_the_command_that_builds_it() {
+    fn a_missing_agent_binary_is_reported_with_its_build_command() {
         let error = choose(None, "riscv64").unwrap_err();
         assert!(error.message.contains("`./x build --arch riscv64`"), "{error}");
         let error = choose(None, "armv7l").unwrap_err();

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_names() {
+    fn only_valid_host_and_user_names_are_accepted() {
         for host in ["board", "192.168.0.7", "fe80::1%eth0", "a.b-c_d"] {
             assert!(to(host, None).check().is_ok(), "{host}");
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_as_it_is_written() {
+    fn a_destination_is_printed_as_it_is_parsed() {
         let all = Destination { port: Some(2222), ..to("fe80::1", Some("root")) };
         assert_eq!(
             (all.spelled(), to("board", None).spelled()),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives() {
+    fn sent_files_arrive_unchanged() {
         let large = vec![7; 700_000];
         let stream =
             sent(&[("bundle.json", b"{}"), ("phases/000/0000.log", &large), ("empty", b"")]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_and_lies_are_refused() {
+    fn hostile_file_names_and_wrong_lengths_are_refused() {
         let begin = |name: &str, length: u64| {
             let mut stream = Vec::new();
             wire::write(

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_key_is_another_matter() {
+    fn a_changed_host_key_is_reported_with_its_known_hosts_line() {
         let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\n@ WARNING: REMOTE HOST \
                    IDENTIFICATION HAS CHANGED! @\nOffending ED25519 key in /k:3\nHost key \
                    verification failed.\n";
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_told_in_the_words_of_ssh() {
+    fn other_ssh_errors_are_reported_in_its_own_words() {
         let error = judged(
             "OpenSSH_9.2p1\ndebug1: Connecting\nssh: connect to host board port 22: Connection \
              refused\n",

@@ -122,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn noise_before_the_greeting_is_passed_over() {
+    fn output_before_the_greeting_is_skipped() {
         for noise in ["", "Welcome!\n", "no line feed"] {
             let mut stream = noise.as_bytes().to_vec();
             stream.extend_from_slice(GREETING);

@@ -46,6 +46,6 @@ fn no_sample_is_torn() {
 /// Proves that the test above can fail.
 #[test]
 #[should_panic]
-fn without_the_fence_of_the_writer_one_is() {
+fn without_the_fence_of_the_writer_a_sample_is_torn() {
     in_every_order(true);
 }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_bound_is_counted() {
+    fn events_beyond_the_limit_are_counted_as_lost() {
         let (mut outbox, mut socket) = (Outbox::default(), Socket(Vec::new(), 0));
         let event = Event::Started { load: 1, pid: 7 };
         let each = serde_json::to_vec(&event).unwrap().len() + 1;

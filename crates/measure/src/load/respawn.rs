@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_while_it_fails_at_once_and_end_with_a_good_run() {
+    fn the_respawn_delay_doubles_until_a_run_succeeds() {
         let mut back_off = BackOff::default();
         let mut after =
             |millis, success| back_off.after(Duration::from_millis(millis), success).as_millis();

@@ -55,7 +55,7 @@ fn a_signal_ends_no_loop_and_is_no_sample() {
 }
 
 #[test]
-fn another_error_ends_it_and_the_samples_before_it_stay() {
+fn an_error_other_than_eintr_ends_the_loop_and_keeps_its_samples() {
     let (ended, count) = taken(vec![Err(libc::EINVAL), Ok(FIRST)]);
     assert_eq!(ended.map_err(|why| why.raw_os_error()), Err(Some(libc::EINVAL)));
     assert_eq!(count, 1);
@@ -76,7 +76,7 @@ fn a_sleep_until_a_whole_second_is_one_that_the_kernel_takes() {
 }
 
 #[test]
-fn missed_periods_are_those_whose_expiry_has_passed() {
+fn missed_periods_are_counted_by_passed_expiries() {
     assert_eq!(missed_periods(0, 999, 1000), 0);
     assert_eq!(missed_periods(0, 1000, 1000), 1);
     assert_eq!(missed_periods(0, 3500, 1000), 3);

@@ -222,7 +222,7 @@ mod tests {
     use std::io::{Read, Seek};
 
     #[test]
-    fn a_write_goes_to_its_offset_and_is_forced() {
+    fn io_uring_writes_at_the_offset_and_then_forces() {
         let mut uring = match Uring::new() {
             Ok(uring) => uring,
             Err(why) => return println!("SKIPPED: io_uring is unavailable: {why}"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_arrives() {
+    fn io_uring_writes_reach_the_file() {
         let mut uring = match Uring::new() {
             Ok(uring) => uring,
             Err(why) => return println!("SKIPPED: io_uring is unavailable: {why}"),

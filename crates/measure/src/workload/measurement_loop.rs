@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_what_is_done_and_one_reading_of_the_clock() {
+    fn a_sample_covers_the_action_and_one_clock_reading() {
         let (back_to_back, taken) =
             spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.pass(100));
         assert_eq!(taken, Taken { samples: 4, skipped: 0 });
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_passes_meanwhile_is_skipped_and_counted() {
+    fn a_period_that_passes_during_a_sample_is_skipped_and_counted() {
         let (periodic, taken) = spans(&measurement_loop(Pacing::Periodic(Nanos(1_000))), |t| {
             let longer = if t.peek() < 2_000 { 2_500 } else { 10 };
             t.pass(longer);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_it_and_a_long_sample_trips_the_stop() {
+    fn a_loop_ends_at_its_duration_or_at_a_sample_above_the_limit() {
         let timed = MeasurementLoop {
             duration: Some(Nanos(250)),
             samples: u64::MAX,

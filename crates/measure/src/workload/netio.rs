@@ -666,7 +666,7 @@ mod tests {
     use punctual_core::Nanos;
 
     #[test]
-    fn a_message_that_did_not_come_is_no_sample_and_waiting_is_not_the_tasks_own_time() {
+    fn a_missing_message_is_no_sample_and_waiting_is_not_own_time() {
         let measurement_loop = MeasurementLoop {
             series: 0,
             pacing: Pacing::Periodic(Nanos(1_000)),
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_handed_on_in_their_order_and_no_more_than_there_are() {
+    fn parts_of_a_sample_are_distributed_to_their_series_in_order() {
         let mut spans = Spans::default();
         (0..7).for_each(|part| spans.add([part, 10 * part]));
         let (mut producers, readers): (Vec<_>, Vec<_>) = (0..7).map(|_| ring(2)).unzip();

@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_gaps_are_kept_and_all_are_counted() {
+    fn all_gaps_are_counted_and_the_longest_kept() {
         let mut found = Found::default();
         for k in 0..100 {
             let length = Nanos(1_000 + (k * 37) % 100);

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_has_its_own_time() {
+    fn each_storage_step_has_a_sample_of_its_own() {
         let steps = handed_on::<4>(Some([10, 12, 20, 35, 40]));
         assert_eq!(steps, [[(10, 2)], [(12, 8)], [(20, 15)], [(35, 5)]]);
         // If nothing is forced, closing follows writing.

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_readable_and_safe() {
+    fn names_of_cells_are_safe_file_names() {
         assert_eq!(named(&["6.1", "rt", "idle"]), "6.1_rt_idle");
         assert_eq!(named(&[]), "cell");
         for hostile in

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_right() {
+    fn built_in_tables_of_publications_are_valid() {
         for (name, source) in KNOWN {
             let mut notes = Notes::new(SourceText::shared(name, source), &LoadOptions::default());
             let (document, errors) = DeTable::parse_recoverable(source);

@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ranges_and_single_seeds() {
+    fn ranges_and_single_seeds_are_parsed() {
         let seeds =
             |text: &str| text.parse::<Seeds>().map(|seeds| seeds.iter().collect::<Vec<_>>());
         assert_eq!(seeds("1..3, 42"), Ok(vec![1, 2, 3, 42]));

@@ -8,12 +8,12 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use scan::Shown;
 
 #[test]
-fn commands_in_documents_are_taken() {
+fn commands_in_documents_are_accepted() {
     are_taken(scan::documents().iter().flat_map(|path| scan::commands(path)), 200);
 }
 
 #[test]
-fn commands_in_messages_and_remedies_are_taken() {
+fn commands_in_messages_and_remedies_are_accepted() {
     are_taken(scan::sources().iter().flat_map(|path| scan::advised(path)), 40);
 }
 

@@ -138,7 +138,7 @@ mod tests {
     use crate::exit::Exit;
 
     #[test]
-    fn a_file_that_cannot_be_written_keeps_no_other_away_and_leaves_the_verdict() {
+    fn an_unwritable_output_does_not_prevent_the_others() {
         let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
         let bundle = Bundle::open(Path::new(fixture)).expect("it opens");
         let names = ["page", "junit", "lava"];

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_load_of_the_experiment_has_one_that_stands_for_it() {
+    fn every_load_of_the_demo_has_a_built_in_replacement() {
         let text = with_own_loads().unwrap();
         assert!(!text.contains("\"stress-ng"), "{text}");
         for (_, own) in OWN_LOADS {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_lies_beside_the_bundle() {
+    fn the_page_is_written_beside_the_bundle() {
         assert_eq!(page_beside(Path::new("results/one")), Path::new("results/one.html"));
         assert_eq!(page_beside(Path::new("results/v1.2/")), Path::new("results/v1.2.html"));
     }

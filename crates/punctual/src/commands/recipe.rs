@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_records_what_cycles_follow_from() {
+    fn every_tool_records_the_events_that_cycles_need() {
         let tools = [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs];
         for tool in tools {
             let text = line(&args(tool, Machine::X86, false)).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn each_question_has_its_events_of_every_tool_that_can() {
+    fn each_question_selects_its_events_for_every_capable_tool() {
         for tool in [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs] {
             let of = |question| {
                 line(&Args { question, ..args(tool, Machine::X86, false) })
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn text_says_of_which_machine_the_numbers_of_calls_are() {
+    fn recorded_text_states_its_machine_for_system_call_numbers() {
         let text = line(&args(Tool::Tracefs, Machine::X86, false)).unwrap();
         let before = "{ echo \"# machine: $(uname -m)\"; cat trace; } >/tmp/trace.txt;";
         assert!(text.contains(before), "{text}");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_replaces_the_last_one_and_nothing_above_it() {
+    fn redrawing_replaces_only_the_previous_picture() {
         let mut screen =
             Screen { lines: vec!["$ punctual run".to_owned(), String::new()], row: 1, written: 0 };
         let pictures: [&[&str]; 5] =

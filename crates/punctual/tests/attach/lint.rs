@@ -67,17 +67,17 @@ fn a_clean_program_has_no_findings() {
 }
 
 #[test]
-fn page_faults_are_found() {
+fn page_faults_in_a_cycle_are_a_finding() {
     says(&finds("fifo:touch", &["page-faults-in-cycle"]), &["not locked", "VmLck 0B"]);
 }
 
 #[test]
-fn calls_for_files_are_found() {
+fn file_calls_in_a_cycle_are_a_finding() {
     says(&finds("rt:fsync", &["file-call-in-cycle"]), &["fsync in", "write into", "/data"]);
 }
 
 #[test]
-fn time_sharing_and_slack_are_found() {
+fn time_sharing_and_timer_slack_are_findings() {
     let Some(place) = compiled() else { return };
     let found = findings(&place, "locked:absolute", &[]);
     let of = |id: &str| found.iter().find(|one| one["id"] == id).cloned();
@@ -88,7 +88,7 @@ fn time_sharing_and_slack_are_found() {
 
 /// Throttling of real-time threads is a setting of the system: `punctual check` reports it.
 #[test]
-fn throttling_that_is_possible_is_found() {
+fn possible_throttling_is_a_finding() {
     let Some(place) = compiled() else { return };
     let check = place.punctual(&["check", "--json"]);
     let check: Value = serde_json::from_slice(&check.stdout).unwrap();

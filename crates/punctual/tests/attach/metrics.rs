@@ -59,14 +59,14 @@ fn the_last_version_has_the_figures_of_the_summary() {
 }
 
 #[test]
-fn it_is_there_from_the_beginning_and_whole_at_the_end() {
+fn the_metrics_file_exists_from_the_start_to_the_end() {
     from_the_beginning("1000", false);
 }
 
 /// A later version follows after 15 s.
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn it_is_always_whole() {
+fn the_metrics_file_is_complete_at_any_time() {
     from_the_beginning("9000", true);
 }
 
@@ -114,7 +114,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn what_cannot_be_written_is_a_finding() {
+fn an_unwritable_metrics_file_is_a_finding() {
     let Some(place) = compiled() else { return };
     let small = Small(place);
     let place = &small.0;

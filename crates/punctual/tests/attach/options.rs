@@ -11,7 +11,7 @@ fn count(summary: &Value) -> Option<u64> {
 }
 
 #[test]
-fn it_goes_on_in_its_bundle_with_lines_and_a_recording() {
+fn attach_continues_in_its_bundle_with_lines_and_recording() {
     let Some(place) = compiled() else { return };
     let options = ["attach", "--quiet", "--forever", "--trace", "sched", "--continue", "bundle"];
     let arguments =

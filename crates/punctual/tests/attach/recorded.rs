@@ -10,7 +10,7 @@ const EVENTS: &str = "sched,irq,vectors,softirq,hrtimer,syscall";
 const ENDS: u64 = 2;
 
 #[test]
-fn a_recording_has_the_cycles_that_attach_measures() {
+fn cycles_found_in_a_recording_match_those_of_attach() {
     let Some(place) = compiled() else { return };
     std::fs::copy(place.path().join("periodic"), place.path().join(NAME)).unwrap();
     for mode in ["absolute", "timerfd"] {

@@ -9,7 +9,7 @@ const TICK: f64 = 1e7;
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn what_the_hypervisor_takes_is_a_part_of_its_own() {
+fn steal_is_a_separate_part_of_the_latency() {
     let Some(place) = compiled() else { return };
     let steal = Steal::begin(0);
     let output = attached(&place, &[], &["./periodic", "fifo:greedy", "1000", "0"]);

@@ -41,7 +41,7 @@ fn summary(place: &Place, mode: &str) -> Option<Value> {
 }
 
 #[test]
-fn without_bpf_an_absolute_sleeper() {
+fn without_bpf_a_loop_with_absolute_sleeps_is_recognised() {
     let Some(place) = compiled() else { return };
     let Some(summary) = summary(&place, "absolute") else { return };
     assert_kind(&summary, "absolute", true);
@@ -55,7 +55,7 @@ fn without_bpf_an_absolute_sleeper() {
 }
 
 #[test]
-fn without_bpf_a_timerfd_that_expired_before_it_was_read() {
+fn without_bpf_cycles_of_a_late_timerfd_loop_are_overruns() {
     let Some(place) = compiled() else { return };
     let Some(summary) = summary(&place, "timerfd-late") else { return };
     assert_kind(&summary, "timerfd", true);
@@ -66,7 +66,7 @@ fn without_bpf_a_timerfd_that_expired_before_it_was_read() {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn without_bpf_cyclictest_prints_the_same() {
+fn without_bpf_attach_measures_the_latencies_that_cyclictest_prints() {
     let Some(place) = compiled().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
     let command = ["cyclictest", "-m", "-p95", "-i1000", "-l3000", "-v"];
     let Some(output) = attached(&place, &[], &command) else { return };
@@ -124,7 +124,7 @@ fn by_request_and_explained_from_a_recording() {
 }
 
 #[test]
-fn programs_in_the_kernel_alone_are_refused_where_there_are_none() {
+fn the_btf_backend_is_refused_without_bpf() {
     let Some(place) = compiled() else { return };
     let command = ["./periodic", "absolute", "10", "0"];
     let Some(output) = attached(&place, &["--backend", "btf"], &command) else { return };

@@ -110,6 +110,6 @@ fn on_a_real_time_kernel() {
 
 #[test]
 #[ignore = "takes long; ./x test --all"]
-fn on_an_old_kernel_by_events() {
+fn injected_delays_are_attributed_by_events_on_an_old_kernel() {
     causes_are_named_on("debian:6.1", "tracefs");
 }

@@ -31,7 +31,7 @@ fn a_small_stack_is_enough() {
 
 /// A directory without a manifest is not a bundle, and would block the next one.
 #[test]
-fn where_nothing_can_be_written_nothing_is_left() {
+fn no_bundle_is_left_if_nothing_can_be_written() {
     let place = Place::with("");
     for command in ["trace --events none --duration 1s", "measure timer --duration 1s"] {
         let failed = limited(&place, "-f 0", &format!("{command} --output bundle"));

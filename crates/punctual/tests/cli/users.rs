@@ -156,7 +156,7 @@ const ENTRIES: [&str; 13] = [
 ];
 
 #[test]
-fn nothing_in_it_loads_name_services_or_libraries() {
+fn the_static_program_contains_no_name_service_or_dlopen() {
     let program = env!("CARGO_BIN_EXE_punctual");
     if !has_program("nm", "binutils") || !has_program("readelf", "binutils") {
         return;

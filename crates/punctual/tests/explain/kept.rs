@@ -190,7 +190,7 @@ fn a_recording_of_the_whole_run_explains_too() {
 }
 
 #[test]
-fn a_bundle_without_events_says_how_to_get_them() {
+fn explaining_a_bundle_without_events_suggests_recording_them() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles/good");
     let report = punctual().arg("explain").arg(fixture).output().unwrap();
     assert_eq!(report.status.code(), Some(2));
@@ -198,7 +198,7 @@ fn a_bundle_without_events_says_how_to_get_them() {
 }
 
 #[test]
-fn every_fixture_is_explained_or_says_why_not() {
+fn every_fixture_is_explained_or_refused_with_the_reason() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
     let mut sources = BTreeSet::new();
     for fixture in std::fs::read_dir(fixtures).unwrap().flatten().map(|entry| entry.path()) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 const FROZEN: Duration = Duration::from_secs(5);
 
 #[test]
-fn a_disk_that_answers_nobody_costs_no_sample() {
+fn a_disk_that_hangs_causes_no_lost_samples() {
     let place = Place::with("");
     let Some(disk) = Disk::at(place.path()) else { return };
     let bundle = format!("{}/bundle", disk.path());

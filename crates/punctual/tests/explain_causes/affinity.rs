@@ -23,13 +23,13 @@ fn measure() -> Option<Case> {
 }
 
 #[test]
-fn a_measured_thread_that_waits_for_another_one_names_it() {
+fn a_wait_for_another_measured_thread_names_that_thread() {
     is_named(&Case::recorded(NAME));
 }
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn a_measured_thread_that_waits_for_another_one_names_it_here() {
+fn a_wait_for_another_measured_thread_names_that_thread_live() {
     measure().iter().for_each(is_named);
 }
 

@@ -68,7 +68,7 @@ fn first_touches_are_page_faults() {
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn first_touches_are_page_faults_here() {
+fn first_touches_are_page_faults_live() {
     measure().iter().for_each(are_page_faults);
 }
 

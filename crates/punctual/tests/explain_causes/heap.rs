@@ -31,13 +31,13 @@ fn measure() -> Option<Case> {
 }
 
 #[test]
-fn first_touches_of_the_heap_are_those_of_the_process_that_allocates() {
+fn page_faults_of_the_heap_are_attributed_to_the_allocating_process() {
     are_its_own(&Case::recorded(NAME));
 }
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn first_touches_of_the_heap_are_those_of_the_process_that_allocates_here() {
+fn page_faults_of_the_heap_are_attributed_to_the_allocating_process_live() {
     measure().iter().for_each(are_its_own);
 }
 

@@ -26,7 +26,7 @@ fn a_hog_of_higher_priority_is_named() {
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn a_hog_of_higher_priority_is_named_here() {
+fn a_hog_of_higher_priority_is_named_live() {
     measure().iter().for_each(is_named);
 }
 

@@ -7,13 +7,13 @@ use serde_json::Value;
 use std::time::Duration;
 
 #[test]
-fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named() {
+fn the_task_that_causes_priority_inversion_is_named() {
     is_named(&Case::recorded("inversion"));
 }
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named_here() {
+fn the_task_that_causes_priority_inversion_is_named_live() {
     contended("inversion", "normal").iter().for_each(is_named);
 }
 
@@ -54,13 +54,13 @@ fn is_named(case: &Case) {
 }
 
 #[test]
-fn with_priority_inheritance_nobody_keeps_the_holder_from_running() {
+fn with_priority_inheritance_no_inversion_is_reported() {
     is_lent(&Case::recorded("inheritance"));
 }
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn with_priority_inheritance_nobody_keeps_the_holder_from_running_here() {
+fn with_priority_inheritance_no_inversion_is_reported_live() {
     contended("inheritance", "pi").iter().for_each(is_lent);
 }
 

@@ -83,13 +83,13 @@ fn measure() -> Option<Case> {
 }
 
 #[test]
-fn who_cannot_be_preempted_is_named_with_its_system_call() {
+fn a_non_preemptible_task_is_named_with_its_system_call() {
     is_named(&Case::recorded(NAME));
 }
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn who_cannot_be_preempted_is_named_with_its_system_call_here() {
+fn a_non_preemptible_task_is_named_with_its_system_call_live() {
     measure().iter().for_each(is_named);
 }
 

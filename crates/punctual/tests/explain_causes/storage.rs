@@ -77,13 +77,13 @@ fn measure() -> Option<Case> {
 }
 
 #[test]
-fn waits_for_a_disk_are_those_of_the_disk() {
+fn disk_waits_are_attributed_to_the_disk_or_its_workers() {
     are_the_disks(&Case::recorded(NAME));
 }
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn waits_for_a_disk_are_those_of_the_disk_here() {
+fn disk_waits_are_attributed_to_the_disk_or_its_workers_live() {
     measure().iter().for_each(are_the_disks);
 }
 

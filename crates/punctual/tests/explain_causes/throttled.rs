@@ -36,7 +36,7 @@ fn throttling_of_real_time_tasks_is_named() {
 
 #[test]
 #[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn throttling_of_real_time_tasks_is_named_here() {
+fn throttling_of_real_time_tasks_is_named_live() {
     measure().iter().for_each(is_named);
 }
 

@@ -11,7 +11,7 @@ fn check(test: &str, program: &str, arguments: &[&str], file: &Path) {
 }
 
 #[test]
-fn services_accept_the_files() {
+fn ci_configurations_are_accepted_by_their_validators() {
     let file = |name: &str| repository().join("packaging").join(name);
     let action = ["--builtin-schema", "vendor.github-actions"];
     check("the action's check", "check-jsonschema", &action, &file("github/action.yml"));

@@ -11,7 +11,7 @@ fn crates() -> String {
 }
 
 #[test]
-fn every_crate_of_cargo_lock_is_fetched_and_verified() {
+fn the_yocto_recipe_fetches_and_verifies_every_crate() {
     let (lock, crates) =
         (fs::read_to_string(repository().join("Cargo.lock")).expect("a lock file"), crates());
     let lock: toml::Table = lock.parse().expect("TOML");
@@ -31,7 +31,7 @@ fn every_crate_of_cargo_lock_is_fetched_and_verified() {
 }
 
 #[test]
-fn the_recipe_is_of_this_version_and_these_licences() {
+fn the_yocto_recipe_has_the_current_version_and_licences() {
     let recipe = fs::read_to_string(repository().join("packaging/yocto").join(RECIPE));
     let recipe = recipe.expect("the recipe");
     assert!(RECIPE.contains(&format!("_{}.bb", env!("CARGO_PKG_VERSION"))));

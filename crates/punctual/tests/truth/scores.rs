@@ -184,7 +184,7 @@ fn sentence(all: &[(String, TruthSystem)]) -> String {
 }
 
 #[test]
-fn the_page_of_scores_and_the_readme_are_those_of_the_committed_scores() {
+fn documented_scores_match_the_committed_scores() {
     let is_recorded =
         |(_, system): &(String, TruthSystem)| RECORDERS.contains(&system.through.as_str());
     let (recorded, all): (Vec<_>, Vec<_>) = committed().into_iter().partition(is_recorded);
@@ -222,7 +222,7 @@ fn the_page_of_scores_and_the_readme_are_those_of_the_committed_scores() {
 }
 
 #[test]
-fn sums_and_confusions_are_those_of_the_cases() {
+fn the_table_of_scores_sums_its_cases() {
     let case = |name: &str, right, confused: &[(&str, u64)]| TruthCase {
         name: name.to_owned(),
         cause: Some("waiting".to_owned()),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_clock_was_read_does_not_count() {
+    fn parts_after_the_clock_reading_are_not_counted() {
         let record = record(
             100,
             &[
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_always_add_up(
+        fn parts_of_an_account_record_add_up(
             begin in -1000i64..1000,
             due in -1000i64..1000,
             late in -100i64..5000,

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn calls_of_32_bit_programs_have_the_numbers_of_64_bit_ones() {
+    fn system_calls_of_32_bit_programs_are_translated() {
         let table = native_calls();
         let (words, _) = table.as_chunks::<2>();
         let native = |number: usize| u64::from(u16::from_ne_bytes(words[number]));

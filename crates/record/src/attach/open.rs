@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_phase_shows_whether_a_cycle_is_open_and_since_when() {
+    fn open_cycles_are_decoded_in_every_phase() {
         for (phase, stage, asked, release, returned) in [
             (wire::PHASE_WAITING, 0, 0, None, None),
             (wire::PHASE_WAITING, 0, 1_000, None, None),

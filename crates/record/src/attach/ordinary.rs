@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_the_same_in_short_and_in_full() {
+    fn short_and_full_cycle_records_decode_to_the_same_cycle() {
         let Some((program, _place)) = simulated::compiled("cycles") else { return };
         let out = Command::new(program).arg("pairs").output().expect("it was just compiled");
         let out = String::from_utf8(out.stdout).expect("numbers");

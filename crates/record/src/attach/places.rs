@@ -108,7 +108,7 @@ mod tests {
     use std::convert::Infallible;
 
     #[test]
-    fn each_thread_has_a_number_of_its_own_until_none_is_free() {
+    fn watched_threads_get_unique_numbers_until_none_is_free() {
         let places = Mapping::anonymous(wire::PLACES as usize * 8).unwrap();
         let numbers = Mapping::anonymous(FREE + wire::WATCHED as usize * 8).unwrap();
         let all = Places { places, numbers };

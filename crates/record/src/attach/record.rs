@@ -261,7 +261,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_record_is_read_back() {
+    fn a_cycle_record_is_decoded_as_written() {
         let mut wire = Wire::read(&[0; Wire::SIZE]);
         (wire.release, wire.returned, wire.again) = (1_000, 1_500, 3_000);
         wire.wake[wire::PART_HARDIRQ as usize] = 400;
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_within_a_cycle_is_read_back() {
+    fn a_moment_record_is_decoded_as_written() {
         let mut wire = WireMoment::read(&[0; WireMoment::SIZE]);
         (wire.begin, wire.slept, wire.call, wire.stack) = (1_000, 9_000, 36, -14);
         wire.kind = wire::MOMENT_ASLEEP as u8;
@@ -329,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_add_up_whatever_the_kernel_says(
+        fn parts_of_any_cycle_record_add_up(
             words in proptest::collection::vec(any::<u64>(), Wire::SIZE / 8),
             small in any::<bool>(),
         ) {

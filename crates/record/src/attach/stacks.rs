@@ -87,7 +87,7 @@ mod tests {
     use punctual_core::cycle::MomentKind;
 
     #[test]
-    fn places_are_made_free_where_many_or_one_too_few_are() {
+    fn stack_slots_are_freed_if_many_are_used_or_one_is_missing() {
         let mut stacks = UserStacks::default();
         (0..MANY as i32 - 1).for_each(|stack| stacks.see(stack));
         [-libc::EFAULT, 0, 1].into_iter().for_each(|stack| stacks.see(stack));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_taken_a_free_place_is_not_the_stack_of_an_earlier_instant() {
+    fn a_reused_stack_slot_is_not_attributed_to_earlier_moments() {
         let mut stacks = UserStacks::default();
         stacks.freed.insert(5, MonotonicNs(1_000));
         let at = |begin| {

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_field_is_looked_for_by_its_whole_name() {
+    fn a_btf_field_is_found_by_its_complete_name_only() {
         assert!(has_field(b"\0nr\0prev_steal_time_rq\0clock\0"));
         assert!(!has_field(b"\0prev_steal_time_rq2\0prev_steal_time\0"));
         assert_eq!(stolen("cpu  1 2 3 4 5 6 7 89 0 0\ncpu0 1 2 3\n"), 89);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_around_the_end_of_a_buffer_is_taken_once_and_frees_its_room() {
+    fn records_that_wrap_around_the_buffer_are_read_once() {
         let buffers = in_a_file();
         let words = buffers.shape.words;
         let place = |at: u64| {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_block_lies_as_the_header_says() {
+    fn the_control_block_matches_the_layout_of_the_c_header() {
         let mut bytes = [0; Buffer::SIZE];
         let block = Buffer {
             head: 1,

@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_a_constant_becomes_the_constant() {
+    fn loads_of_constants_are_inlined() {
         let [first, second] = address(1, 0);
         let exit = instruction(0x95, 0, 0, 0, 0);
         let load = |code, off| [first, second, instruction(code, 1, 1, off, 0), exit];

@@ -31,21 +31,21 @@ fn passes(name: &str) {
 }
 
 #[test]
-fn cycles_of_threads() {
+fn the_simulated_cycles_program_passes_its_tests() {
     passes("cycles");
 }
 
 #[test]
-fn sums_of_threads_that_are_ready_and_losses() {
+fn the_simulated_accounting_program_passes_its_tests() {
     passes("account");
 }
 
 #[test]
-fn events_of_recordings() {
+fn the_simulated_recording_program_passes_its_tests() {
     passes("events");
 }
 
 #[test]
-fn entries_into_the_kernel_and_their_originators() {
+fn the_simulated_kernel_entries_program_passes_its_tests() {
     passes("cpus");
 }

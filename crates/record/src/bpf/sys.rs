@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_signal_interrupts_is_loaded_again_and_nothing_else() {
+    fn loading_is_retried_after_eagain_only() {
         let loads = |fail: i32, times: usize| {
             let mut asked = 0;
             let result = again(|| {

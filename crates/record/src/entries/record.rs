@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_takes_no_longer_than_from_begin_to_end() {
+    fn the_own_time_of_an_entry_is_at_most_its_length() {
         let [entry] = all(&bytes(&empty()))[..] else { panic!() };
         assert_eq!((entry.cpu, entry.own), (3, Nanos(1_000)));
         assert_eq!(entry.served, Served::Vector(Vector::LocalTimer));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_no_entry_is_passed_over() {
+    fn truncated_and_unknown_entry_records_are_skipped() {
         let whole = bytes(&empty());
         assert!((0..whole.len()).all(|end| all(&whole[..end]).is_empty()));
         let unknown = bytes(&Wire { kind: 99, ..empty() });

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupts_go_by_their_handlers() {
+    fn interrupts_are_named_by_their_handlers() {
         let text = "           CPU0       CPU1\n  0:  5  0  IO-APIC   2-edge      timer\n 24:  0  \
                     9  PCI-MSIX-0000:00:01.0   0-edge      virtio0-config\n 11:  5 6  GICv3  27 \
                     Level     arch_timer\nNMI:  0  0  Non-maskable interrupts\n";
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_go_by_their_number_in_the_kernel() {
+    fn block_devices_are_named_by_their_device_number() {
         let names = devices(
             "major minor  #blocks  name\n\n 254        0   10485760 vda\n 254        1   10485759 \
              vda1\n",
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_have_their_names() {
+    fn system_calls_are_named() {
         let mut names = Names::default();
         name_machine(&mut names);
         assert_eq!(names.syscall(libc::SYS_getpid as u32), "getpid");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_goes_by_the_function_that_holds_it() {
+    fn kernel_addresses_are_named_by_their_function() {
         let text = "ffffffff81000000 T _text\nffffffff81000200 t do_idle\nffffffff81000300 T \
                     schedule\nffffffff81000400 D data\nffffffffc0000000 t far\t[module]\n";
         let wanted = [0xffff_ffff_8100_0200, 0xffff_ffff_8100_0210, 0xffff_ffff_c000_0010, 0x1000]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_are_said_to_be_hidden() {
+    fn hidden_kernel_addresses_are_reported_as_unavailable() {
         let text = "0000000000000000 T schedule\n";
         assert!(matches!(find(&[1].into_iter().collect(), text.as_bytes()), Fact::Unavailable(_)));
     }

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_that_took_turns_is_scaled_to_all_the_time() {
+    fn multiplexed_counts_are_scaled_to_the_enabled_time() {
         let reading = |value, enabled, running| Reading {
             value,
             enabled: Nanos(enabled),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_has_its_reason() {
+    fn errors_of_perf_event_open_are_explained() {
         let of = |event: PerfEvent, number| of(&event, &io::Error::from_raw_os_error(number));
         assert!(of(PerfEvent::CONTEXT_SWITCHES, libc::EACCES).contains("CAP_PERFMON"));
         assert!(of(PerfEvent::CYCLES, libc::ENOENT).contains("PMU"));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pmu_is_known_by_its_driver() {
+    fn a_pmu_is_detected_by_its_driver() {
         assert!(
             ["cpu", "cpu_core", "armv8_pmuv3_0", "armv8_cortex_a72_pmu"].into_iter().all(is_pmu)
         );

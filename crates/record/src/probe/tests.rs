@@ -83,7 +83,7 @@ fn every_call_is_paired_with_its_own_end() {
 
 #[test]
 #[ignore = "measures this machine; ./x test --all"]
-fn the_same_where_each_place_is_a_perf_event() {
+fn calls_are_paired_if_each_probe_is_a_perf_event() {
     crate::bpf::uprobe::ONE_BY_ONE.set(true);
     all_calls_are_paired();
 }
@@ -139,7 +139,7 @@ fn all_calls_are_paired() {
 
 #[test]
 #[ignore = "measures this machine; ./x test --all"]
-fn children_are_timed_when_the_family_is() {
+fn probes_follow_child_processes_if_requested() {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compiled(dir.path()) else { return };
     let functions =

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_kernel_are_found_by_name_and_pattern() {
+    fn kernel_functions_are_found_by_name_or_pattern() {
         assert!(is_of_kernel(&Spec::parse("kernel:x").unwrap()));
         assert!(
             !is_of_kernel(&Spec::parse("libc:x").unwrap())

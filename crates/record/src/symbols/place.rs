@@ -238,7 +238,7 @@ mod tests {
 
     /// A program that was reinstalled while it ran, as in upgrades.
     #[test]
-    fn a_function_is_not_named_by_the_file_that_took_the_place_of_its_own() {
+    fn functions_of_a_replaced_program_are_not_named_from_the_new_file() {
         let own = Mappings::read(std::process::id()).unwrap();
         let offset = own.place(a_function_here as *const () as u64 + 1).unwrap().offset;
         let place = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ fn functions_of_the_c_library_are_found_by_its_short_name() {
 }
 
 #[test]
-fn a_rust_function_is_found_where_it_is_in_memory() {
+fn the_offset_of_a_rust_function_matches_its_address() {
     a_function_of_ours(1);
     let exe = std::env::current_exe().unwrap();
     let found = find("*::a_function_of_ours", std::slice::from_ref(&exe)).unwrap();
@@ -76,7 +76,7 @@ fn cpp_functions_are_found_by_the_names_that_programmers_use() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_the_likely_reason() {
+fn missing_functions_are_refused_with_the_likely_reason() {
     let files = [libc()];
     assert!(
         message("libm:sin", &files).contains("the program has no file `libm`; it has libc.so.6")
@@ -100,7 +100,7 @@ fn what_is_not_there_is_told_with_the_likely_reason() {
 }
 
 #[test]
-fn what_is_no_program_is_refused() {
+fn files_that_are_no_program_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("script");
     std::fs::write(&script, "#!/bin/sh\n").unwrap();
@@ -109,7 +109,7 @@ fn what_is_no_program_is_refused() {
 }
 
 #[test]
-fn sites_are_told_apart() {
+fn probe_sites_are_classified_by_their_instruction() {
     assert_eq!(Site::of(62, &[0x0f, 0x1f, 0x44, 0, 0, 0x55]), Site::Nop5);
     assert_eq!(Site::of(62, &[0x41, 0x57]), Site::Push);
     assert_eq!(Site::of(62, &[0x48, 0x83, 0xec, 8]), Site::SingleStep);

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
-    fn instances_go_away_with_their_process() {
+    fn tracefs_instances_are_removed_with_their_process() {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,
             Err(why) => return println!("SKIPPED: {why}"),

@@ -67,7 +67,7 @@ fn whats() -> Vec<EventKind> {
 }
 
 #[test]
-fn every_event_is_read_back_as_it_was_written() {
+fn every_event_is_decoded_as_encoded() {
     let events: Vec<Event> = whats()
         .into_iter()
         .map(|what| Event { at: MonotonicNs(1 << 50), cpu: 3, tid: Tid(1234), what })
@@ -82,7 +82,7 @@ fn every_event_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn what_follows_a_strange_record_is_read() {
+fn records_after_an_unknown_one_are_decoded() {
     let event = Event { at: MonotonicNs(5), cpu: 0, tid: Tid(1), what: EventKind::Exec };
     let mut bytes = Vec::new();
     let mut strange = [0; Header::SIZE];

@@ -22,7 +22,7 @@ pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn every_sample_is_divided_and_the_parts_add_up() {
+fn parts_of_every_accounted_sample_add_up() {
     const CPU: usize = 1;
     const SAMPLES: usize = 400;
     let mut accountant =

@@ -87,7 +87,7 @@ fn together(
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn without_the_kernels_types_the_same_is_told() {
+fn accounting_without_btf_agrees_with_accounting_by_btf() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else {
         return;
     };
@@ -158,7 +158,7 @@ fn sleep_by_the_wall() {
 
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
+fn without_btf_timers_of_other_clocks_are_converted_to_monotonic() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else {
         return;
     };

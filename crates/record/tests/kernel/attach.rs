@@ -80,7 +80,7 @@ fn an_absolute_sleeper_is_released_when_it_said() {
 }
 
 #[test]
-fn a_release_that_passed_while_late_has_its_own_cycle() {
+fn each_release_that_passed_while_late_has_a_cycle() {
     let started = AtomicI64::new(0);
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -178,7 +178,7 @@ fn read_expiries(file: i32) -> u64 {
 }
 
 #[test]
-fn a_timerfd_that_expired_before_it_was_read_has_its_cycle() {
+fn each_expiry_of_a_timerfd_before_the_read_has_a_cycle() {
     let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -261,7 +261,7 @@ fn a_thread_that_runs_already_when_it_is_watched_has_its_cycles() {
 }
 
 #[test]
-fn a_timerfd_that_expired_before_it_was_polled_has_its_cycle() {
+fn each_expiry_of_a_timerfd_before_the_poll_has_a_cycle() {
     let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -287,7 +287,7 @@ fn a_timerfd_that_expired_before_it_was_polled_has_its_cycle() {
 }
 
 #[test]
-fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
+fn each_pending_signal_of_a_posix_timer_has_a_cycle() {
     let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -384,7 +384,7 @@ fn part_of_sleepers(cycles: &[Cycle], part: MainPart) -> Nanos {
 }
 
 #[test]
-fn memory_that_a_thread_reclaims_is_apart() {
+fn direct_reclaim_is_a_separate_part() {
     const RECLAIM: &str = "/sys/devices/system/node/node0/reclaim";
     if !std::path::Path::new(RECLAIM).exists() {
         println!("SKIPPED: {RECLAIM}");
@@ -407,7 +407,7 @@ fn memory_that_a_thread_reclaims_is_apart() {
 }
 
 #[test]
-fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
+fn a_deadline_period_that_began_during_the_previous_cycle_is_a_release() {
     // Shorter than the tick in which the kernel checks the runtime.
     let (runtime, period) = (Nanos::from_micros(1_500), Nanos::from_millis(2));
     let (send, refused) = mpsc::channel();
@@ -445,7 +445,7 @@ fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
 }
 
 #[test]
-fn the_cost_is_measured_before_anything_is_watched() {
+fn the_tracing_cost_is_measured_before_threads_are_watched() {
     if let Some(what) = punctual_record::missing_rights() {
         println!("SKIPPED: {what}");
         return;
@@ -485,7 +485,7 @@ impl FutexLock {
 }
 
 #[test]
-fn who_ends_a_wait_for_a_lock_released_it_where_no_owner_is_known() {
+fn without_a_known_owner_the_waker_is_named_as_lock_holder() {
     let lock = FutexLock::default();
     let over = std::sync::atomic::AtomicBool::new(false);
     let work = |first: i64| {

@@ -20,7 +20,7 @@ fn count(kinds: &[Kind], work: impl FnOnce()) -> Option<Counts> {
 }
 
 #[test]
-fn system_calls_and_switches_are_exact() {
+fn counts_of_system_calls_and_switches_are_exact() {
     let mut kernel = (0, 0);
     let Some(counts) = count(&[Kind::Syscalls, Kind::Switches], || {
         let before = switches();
@@ -48,7 +48,7 @@ fn system_calls_and_switches_are_exact() {
 }
 
 #[test]
-fn memory_that_is_touched_is_allocated_and_faulted_in() {
+fn touched_pages_are_counted_as_allocations_and_faults() {
     const PAGES: usize = 200;
     let Some(counts) = count(&[Kind::Pages, Kind::Faults], || {
         // SAFETY: a new mapping, written within its bounds, and unmapped.

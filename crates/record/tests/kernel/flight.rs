@@ -36,7 +36,7 @@ fn decoded(records: &[u8]) -> Vec<Event> {
 }
 
 #[test]
-fn a_window_holds_what_happened_in_it_and_no_old_one() {
+fn a_window_contains_only_events_of_its_interval() {
     let _turn = turn();
     let cpu = a_cpu();
     // Programs look up a CPU's buffer in another way if the requested CPUs have gaps.
@@ -115,7 +115,7 @@ fn windows_are_taken_while_writers_write() {
 }
 
 #[test]
-fn beside_timers_interrupts_tell_where_they_found_a_task() {
+fn with_timers_only_interrupts_record_the_interrupted_system_call() {
     let _turn = turn();
     let groups = [Group::Sched, Group::Irq, Group::Vectors, Group::Hrtimer, Group::Idle];
     let mut request = Request::new(&groups, CpuSet::single(a_cpu()));

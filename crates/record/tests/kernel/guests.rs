@@ -60,7 +60,7 @@ fn on_a_real_time_kernel() {
 }
 
 #[test]
-fn a_standard_kernel_is_told_from_a_preemptible_one() {
+fn non_preemptible_sections_are_detected_in_standard_and_rt_guests() {
     tests_pass_on("debian:6.1", ALONE, Accel::VirtualTime);
     tests_pass_on("debian:6.12-rt", ALONE, Accel::VirtualTime);
 }

@@ -172,7 +172,7 @@ pub fn shown(samples: &[Divided]) -> String {
 /// their handlers run one after the other in one interrupt.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn an_interrupt_that_takes_long_is_hardirq() {
+fn a_long_interrupt_handler_is_attributed_to_irq() {
     const TIMERS: usize = 3_000;
     const EVERY: i64 = 40_000_000;
     // SAFETY: the limit is ours and lives through the call.
@@ -250,7 +250,7 @@ fn slow_down(socket: &std::net::UdpSocket) {
 /// steering of the loopback device), in softirqs of hundreds of packets each.
 #[test]
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn packets_that_arrive_in_thousands_are_softirq() {
+fn a_flood_of_packets_is_attributed_to_softirq() {
     if cpus() < 2 {
         return println!("SKIPPED: the packets come from other CPUs, and there are none");
     }

@@ -81,7 +81,7 @@ fn kill_9_takes_the_programs_away() {
 }
 
 #[test]
-fn stopping_takes_the_programs_away() {
+fn stopping_a_recorder_unloads_its_bpf_programs() {
     let before = programs();
     let Some(recorder) = start(request(Backend::Tracepoint)) else { return };
     let mine: Vec<u32> =

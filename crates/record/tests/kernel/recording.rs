@@ -273,7 +273,7 @@ fn strange_names_are_filtered_for_or_refused() {
 }
 
 #[test]
-fn timers_say_when_they_were_due() {
+fn timer_events_contain_the_due_time() {
     let me = gettid();
     let mut asked = Vec::new();
     let Some((events, _)) = record(request(&[Group::Hrtimer, Group::Sched], Backend::Btf), || {
@@ -311,7 +311,7 @@ fn sleep_until(id: libc::clockid_t, ns: i64) -> punctual_core::MonotonicNs {
 }
 
 #[test]
-fn stacks_and_functions_have_names() {
+fn recorded_stacks_are_symbolized() {
     let mut wanted =
         request(&[Group::Sched, Group::Vectors, Group::Irq, Group::Workqueue], Backend::Btf);
     wanted.stacks = true;
@@ -344,7 +344,7 @@ fn the_best_backend_is_chosen() {
 }
 
 #[test]
-fn requests_without_sense_are_refused() {
+fn contradictory_requests_are_refused() {
     let refused = |change: fn(&mut Request)| {
         let mut request = Request::new(&[Group::Sched], online());
         change(&mut request);

@@ -52,7 +52,7 @@ fn a_sleep_for_a_time_ends_so_long_after_its_entry() {
 }
 
 #[test]
-fn a_sleep_until_a_time_of_another_clock_ends_by_its_offset() {
+fn absolute_sleeps_on_other_clocks_are_converted_by_their_offset() {
     for clock in [libc::CLOCK_REALTIME, libc::CLOCK_BOOTTIME, libc::CLOCK_TAI] {
         let asked = Mutex::new(Vec::new());
         let work = |_| {
@@ -72,7 +72,7 @@ fn a_sleep_until_a_time_of_another_clock_ends_by_its_offset() {
 }
 
 #[test]
-fn what_no_argument_shows_is_not_known_and_is_none_of_zero() {
+fn releases_of_relative_tai_sleeps_are_unknown_instead_of_zero() {
     let work = |_| (0..SLEEPS).for_each(|_| _ = sleep(libc::CLOCK_TAI, 0, MILLI));
     let Some(cycles) = cycles_of(work) else { return };
     for cycle in &cycles {
@@ -121,7 +121,7 @@ const SLEEPER: &str = "import ctypes\nc = ctypes.CDLL(None)\nfor _ in range(5): 
 
 /// A stopped process continues its sleep when it is continued: the kernel restarts the call.
 #[test]
-fn a_sleep_goes_on_after_a_stop() {
+fn a_sleep_continues_after_a_stop() {
     if let Some(what) = punctual_record::missing_rights() {
         println!("SKIPPED: {what}");
         return;

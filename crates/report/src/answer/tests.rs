@@ -10,7 +10,7 @@ fn delay(cause: CauseKind, who: Option<&str>, share: f64) -> Delay {
 }
 
 #[test]
-fn a_figure_stands_beside_its_bound_with_what_is_beyond_it() {
+fn a_figure_is_shown_with_its_bound_and_violations() {
     let mut figure = DecidingFigure {
         series: "control/response".to_owned(),
         metric: "max".to_owned(),
@@ -43,7 +43,7 @@ fn a_figure_stands_beside_its_bound_with_what_is_beyond_it() {
 }
 
 #[test]
-fn causes_are_shares_with_names_and_what_is_left_is_summed() {
+fn causes_are_shown_with_shares_and_small_ones_summed() {
     let delays = Delays {
         series: None,
         samples: 37,
@@ -103,7 +103,7 @@ macro_rules! import_data {
 }
 
 #[test]
-fn what_rtla_states_of_a_delay_is_the_answers_by_rtla() {
+fn causes_stated_by_rtla_are_shown_as_by_rtla() {
     let answer = imported(import_data!("field/timerlat-no-sample-on-cpu2.txt"));
     assert_eq!(answer.verdict, "stopped at 52.9 µs: CPU 2/thread");
     let figure = answer.figure.expect("a figure");

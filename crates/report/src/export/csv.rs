@@ -92,7 +92,7 @@ mod tests {
     use super::field;
 
     #[test]
-    fn fields_are_quoted_and_formulas_disarmed() {
+    fn csv_fields_are_quoted_and_formulas_escaped() {
         assert_eq!(field("cpu0"), "cpu0");
         assert_eq!(field("a,\"b\"\nc"), "\"a,\"\"b\"\"\\nc\"");
         assert_eq!(field("=1+1"), "\"'=1+1\"");

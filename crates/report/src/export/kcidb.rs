@@ -249,13 +249,13 @@ mod tests {
     use super::{KcidbOptions, node};
 
     #[test]
-    fn parts_of_paths_have_no_dots() {
+    fn kcidb_path_components_contain_no_dots() {
         assert_eq!(node("p99.9 <= 60us"), "p99_9-le-60us");
         assert_eq!(node("\u{202e}\0"), "_");
     }
 
     #[test]
-    fn origins_and_builds_are_what_kcidb_takes() {
+    fn only_origins_and_builds_valid_for_kcidb_are_accepted() {
         let new = |origin: Option<&str>, build: Option<&str>| {
             KcidbOptions::new(origin.map(str::to_owned), build.map(str::to_owned))
         };

@@ -94,7 +94,7 @@ mod tests {
     use super::id;
 
     #[test]
-    fn names_are_what_lava_takes() {
+    fn lava_test_names_contain_only_valid_characters() {
         assert_eq!(id("idle-timer/cpu0-p99.9 <= 60us"), "idle-timer-cpu0-p99.9-le-60us");
         assert_eq!(id("a\n\u{202e} b"), "a-b");
     }

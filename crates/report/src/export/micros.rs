@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_become_whole_microseconds() {
+    fn histogram_bins_are_converted_to_whole_microseconds() {
         let mut fine = LinearHistogram::new(Nanos(2_500), Nanos(300));
         [0, 299, 300, 900, 1_000, 1_200, 2_400].into_iter().for_each(|ns| fine.record(Nanos(ns)));
         assert_eq!(

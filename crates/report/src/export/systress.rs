@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_over_bins_are_those_of_their_samples() {
+    fn figures_of_binned_samples_match_their_definition() {
         let inside = Inside::of(&[(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)]);
         assert_eq!((inside.count, inside.mean, inside.stddev), (8, Some(5.0), Some(2.0)));
         assert_eq!((inside.median, inside.modes), (Some(4), vec![4]));

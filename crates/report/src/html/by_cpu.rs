@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_the_cpu_is_no_part_of_what_is_measured() {
+    fn the_cpu_number_is_removed_from_series_names() {
         assert_eq!(around_cpu("timer/cpu3", 3), Some(("timer/", "")));
         assert_eq!(around_cpu("irq/cpu10/handler", 10), Some(("irq/", "/handler")));
         assert_eq!(around_cpu("CPU 3/irq", 3), Some(("", "/irq")));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_longest_stay() {
+    fn of_too_many_cpus_those_with_the_longest_latencies_are_shown() {
         let of = |cpu: u32| OfCpu::of(cpu, vec![i64::from(cpu % 100) * 1_000], 1_000);
         let mut sets = vec![("a".to_owned(), (0..100).map(of).collect::<Vec<_>>())];
         let left_out = thin_out(&mut sets);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_lies_as_far_from_one_as_a_double() {
+    fn the_ratio_axis_is_logarithmic() {
         let half = metric(Ratio { at: 0.5, low: Some(0.25), high: Some(1.0) });
         let double = metric(Ratio { at: 2.0, low: Some(1.0), high: Some(4.0) });
         let drawn = forest(&[half, double]);

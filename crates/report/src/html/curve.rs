@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reduction_loses_no_sample_and_keeps_the_tail(
+        fn a_reduced_curve_keeps_all_samples_and_the_tail(
             latencies in proptest::collection::vec(-10i64..3_000_000, 1..400),
             limit in 1usize..200,
         ) {

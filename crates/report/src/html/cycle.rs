@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn both_cycles_have_one_scale() {
+    fn worst_and_typical_cycle_share_a_scale() {
         let (own, lock) = (MainPart::OwnExecution.words(), MainPart::Lock.words());
         let section = drawn(vec![row(own, 50.0, 100.0), row(lock, 0.0, 300.0)]).unwrap();
         let places = |band: &Band| -> Vec<(f64, f64)> {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_or_no_cause_is_not_drawn() {
+    fn rows_without_cause_or_valid_time_are_not_drawn() {
         let own = MainPart::OwnExecution.words();
         assert!(drawn(vec![row("<script>", 1.0, 1.0), vec![Cell::Nothing]]).is_none());
         let strange = vec![row(own, f64::NAN, -5.0), row(own, f64::INFINITY, 1e300)];

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round() {
+    fn axis_ticks_are_round_numbers() {
         let axis = Axis { log: false, from: 0.0, to: 183_000.0 };
         let ticks: Vec<String> =
             axis.ticks().into_iter().map(|ns| span(Nanos(ns as i64))).collect();

@@ -333,7 +333,7 @@ mod tests {
     use super::escape;
 
     #[test]
-    fn nothing_breaks_out_of_the_script_element() {
+    fn embedded_json_cannot_end_the_script_element() {
         let hostile = serde_json::json!({"name": "</script><!--<script>\u{2028}&amp;]]>"});
         let text = escape(&hostile.to_string());
         assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn three_ways_of_not_being_a_value() {
+    fn missing_values_are_shown_with_their_reason() {
         let document = json!({
             "kernel": {
                 "release": {"known": "6.1"},
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_cpus_are_shown_as_one() {
+    fn cpus_with_equal_facts_are_merged() {
         let cpu = |n: u64, governor: Value| {
             let frequency = json!({"governor": governor, "max": {"known": 3_200_000}});
             json!({"cpu": n, "frequency": frequency})

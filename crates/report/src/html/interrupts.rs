@@ -161,7 +161,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn counts_of_the_run_are_differences() {
+    fn interrupt_counts_are_differences_over_the_run() {
         let side = |timer: [u64; 2], errors: u64| {
             json!({
                 "interrupts": {"known": {

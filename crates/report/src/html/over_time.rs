@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joining_loses_nothing(
+        fn joined_timeline_buckets_keep_count_and_extremes(
             samples in proptest::collection::vec((any::<i64>(), -1_000i64..1_000_000), 1..300),
             fine in 1usize..200,
             limit in 1usize..50,

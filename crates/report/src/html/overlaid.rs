@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_tail_lies_farther_right_and_nothing_is_drawn_of_nothing() {
+    fn the_longer_tail_is_drawn_farther_right() {
         let (short, long) = ([(1.0, 1_000), (0.01, 5_000)], [(1.0, 1_000), (0.01, 50_000)]);
         let names = || ["6.1".to_owned(), "6.12".to_owned()];
         let drawn = draw(names(), [&short, &long]).unwrap();

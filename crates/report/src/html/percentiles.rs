@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_ends_where_the_samples_end() {
+    fn the_percentile_curve_ends_with_the_samples() {
         let points = points(&distribution(1..=1_000));
         assert_eq!(points.len(), 3 * PER_DECADE + 1);
         assert_eq!((points[0], points[PER_DECADE], points[2 * PER_DECADE]), (1, 900, 990));

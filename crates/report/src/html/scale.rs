@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_multiples_of_what_was_measured() {
+    fn common_bin_widths_are_multiples_of_the_originals() {
         assert_eq!(
             [common(1_000, 1_000), common(1_000, 10_000), common(250, 1_000), common(1_000, 1_500)],
             [1_000, 10_000, 1_000, 3_000]

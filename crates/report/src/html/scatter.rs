@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_a_dot_at_its_place() {
+    fn each_table_row_is_drawn_as_a_dot() {
         let row = |size: f64, pages: f64| {
             vec![Cell::Number(size), Cell::Number(pages), Cell::Number(pages * 1_000.0)]
         };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_so_far_is_a_line_of_steps() {
+    fn the_running_maximum_is_drawn_as_steps() {
         let side = |title: &str| Side { title: title.to_owned(), unit: "count".to_owned() };
         let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
         let drawn =
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_pieces_of_a_line_and_a_change_stands_where_one_begins() {
+    fn levels_are_drawn_as_segments_and_changes_at_their_start() {
         let side = || Side { title: String::new(), unit: "count".to_owned() };
         let points = [(1.0, 10.0), (2.0, 10.0), (3.0, 20.0), (4.0, 20.0)];
         let levels = [([0.5, 2.5], Some(10.0)), ([2.5, 4.5], None)];
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_dot() {
+    fn invalid_numbers_are_not_drawn() {
         let hostile = |value: f64| vec![Cell::Number(value), Cell::Nothing, Cell::Text("x".into())];
         let rows = vec![hostile(f64::NAN), hostile(-1.0), vec![], hostile(f64::INFINITY)];
         assert!(draw("a", &table(rows.clone()), "size", "pages").is_none());

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hides() {
+    fn invisible_characters_are_made_visible() {
         assert_eq!(visible("plain äöü 🐧\r\n\tline"), "plain äöü 🐧\n    line");
         assert_eq!(visible("a\u{202e}b\u{1b}[31m\0"), "a\\u{202e}b\\u{1b}[31m\\u{0}");
         assert_eq!(

@@ -34,7 +34,7 @@ fn described(events: &[(i64, u16, Tid, EventKind)]) -> Vec<String> {
 }
 
 #[test]
-fn missing_ends_and_beginnings_are_marked() {
+fn unmatched_beginnings_and_ends_are_marked() {
     let irq = |irq| EventKind::IrqEntry { irq };
     let described = described(&[
         (1, 0, THREAD, EventKind::IrqExit { irq: 5, handled: true }),
@@ -55,7 +55,7 @@ fn missing_ends_and_beginnings_are_marked() {
 }
 
 #[test]
-fn begins_and_ends_of_one_name_nest_and_those_of_others_do_not_mix() {
+fn scopes_of_one_name_nest_per_thread() {
     let point = |kind, values: &[i64]| EventKind::Point {
         point: punctual_core::event::PointId(0),
         kind,
@@ -81,7 +81,7 @@ fn begins_and_ends_of_one_name_nest_and_those_of_others_do_not_mix() {
 }
 
 #[test]
-fn what_overlaps_gets_lanes_of_its_own() {
+fn overlapping_samples_get_separate_lanes() {
     let sample = |due| EventKind::Sample { series: 3, due: MonotonicNs(due) };
     let described = described(&[
         (50, 0, THREAD, sample(10)),
@@ -96,7 +96,7 @@ fn what_overlaps_gets_lanes_of_its_own() {
 }
 
 #[test]
-fn a_wake_up_before_the_sample_was_due_is_not_its_own() {
+fn a_wake_up_before_the_due_time_does_not_belong_to_the_sample() {
     let names = Names::default();
     let mut marks = Marks::new(&names);
     let mut drawn = Vec::new();

@@ -271,7 +271,7 @@ fn cases() -> Vec<(&'static str, Known, Known)> {
 }
 
 #[test]
-fn each_remedy_appears_with_its_evidence_and_not_without() {
+fn each_remedy_requires_its_evidence() {
     let cases = cases();
     for (id, with, without) in &cases {
         let remedy = REMEDIES.iter().find(|one| one.id == *id).unwrap_or_else(|| panic!("no {id}"));
@@ -289,7 +289,7 @@ fn each_remedy_appears_with_its_evidence_and_not_without() {
 }
 
 #[test]
-fn without_evidence_a_cause_has_its_general_remedy_and_an_unknown_one_none() {
+fn without_evidence_a_cause_has_its_general_remedy() {
     for one in CauseKind::ALL {
         let (chosen, given) = judged(&kind(*one));
         assert!(chosen.is_none(), "{}", one.id());
@@ -303,7 +303,7 @@ fn without_evidence_a_cause_has_its_general_remedy_and_an_unknown_one_none() {
 }
 
 #[test]
-fn what_was_not_attributed_comes_last_and_small_shares_and_repetitions_not_at_all() {
+fn remedies_are_sorted_and_omitted_for_small_shares_and_repetitions() {
     let blame =
         |cause: Cause, share| Blame { share, ..Blame::new(Blamed::Cause(cause), None, share) };
     let by = |who: &str| Blame { who: Some(who.to_owned()), ..blame(Cause::PageFault, 0.1) };
@@ -352,7 +352,7 @@ programs](attach.md), [entries of a CPU](attach-cpus.md), [the validity of a run
 ";
 
 #[test]
-fn the_page_is_up_to_date() {
+fn the_documented_table_of_remedies_is_up_to_date() {
     let mut page = PAGE.to_owned();
     for Remedy { cause, when, text, rules, .. } in REMEDIES {
         let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();

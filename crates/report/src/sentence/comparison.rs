@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_has_its_interval_and_an_open_one_the_data_it_needs() {
+    fn an_open_difference_is_reported_with_the_data_it_needs() {
         let mut max =
             metric("max", -9_000.0, None, Some(20_000.0), Difference::NoSignificantDifference);
         max.more_data = Some(7.0);

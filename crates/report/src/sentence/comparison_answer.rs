@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_factor_has_its_interval() {
+    fn a_factor_is_shown_with_its_interval() {
         let open = Ratio { at: 0.5, low: None, high: Some(0.75) };
         assert_eq!(times(&open), "×0.5 (95 % interval unbounded to ×0.75)");
         let all = [0.001_72, 0.04, 0.2, 1.0, 25.0, 37.42, 125.0, 0.0].map(factor);

@@ -792,7 +792,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_chain_has_the_priority_of_its_instant() {
+    fn a_task_in_a_wake_up_chain_has_its_priority_at_that_time() {
         let event = |tid, what| Event { at: MonotonicNs(0), cpu: 0, tid, what };
         let switch = |prev_prio, next, next_prio| EventKind::Switch {
             prev_prio,

@@ -167,7 +167,7 @@ mod tests {
     use punctual_bundle::tail::{Model, QuantileBound};
 
     #[test]
-    fn bounds_come_first_and_a_model_is_no_bound() {
+    fn a_tail_model_is_reported_after_the_bounds_as_an_estimate() {
         let quantile = |percentile: &str, needed, bounded| QuantileBound {
             percentile: percentile.into(),
             needed,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_causes_of_a_tail_come_with_the_share_that_is_known() {
+    fn causes_of_a_tail_are_shown_with_the_known_share() {
         let share = |cause: &str, who: Option<&str>, count: u64, median: f64| CauseShare {
             cause: cause.into(),
             who: who.map(str::to_owned),

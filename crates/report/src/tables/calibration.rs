@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_shifts_and_what_an_event_costs() {
+    fn the_calibration_table_shows_shifts_and_event_costs() {
         let show = |fact: &Fact<Calibration>| calibration(fact, &ShowOptions::default());
         insta::assert_snapshot!("known", show(&Fact::Known(measured())));
         let why = "the run takes less than 10 s";

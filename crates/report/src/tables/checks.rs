@@ -134,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_wrong_stands_first() {
+    fn failed_rules_precede_passed_ones() {
         let rule = |id: &str, verdict: &str, applies: bool| {
             json!({
                 "id": id, "group": "g", "title": "T", "verdict": verdict, "applies": applies,

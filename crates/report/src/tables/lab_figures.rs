@@ -322,7 +322,7 @@ mod tests {
 
     /// A run that `stop_above` ended is not met, whatever its requirements are.
     #[test]
-    fn what_no_requirement_shows_is_in_the_verdict_of_each_series() {
+    fn the_verdict_of_a_lab_series_includes_violations_of_stop_above() {
         let met = cell(VerdictWord::Met);
         assert_eq!(verdict_of(&met, met.series.first()), Cell::from(VerdictWord::Met));
         let stopped = cell(VerdictWord::NotMet);

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_a_line_and_a_pipe_has_no_width() {
+    fn live_counts_are_one_line_truncated_only_on_a_terminal() {
         let one = |name: &str, per_second| LiveCount {
             name: name.to_owned(),
             per_second,

@@ -118,7 +118,7 @@ mod tests {
     use punctual_core::{CpuSet, MonotonicNs};
 
     #[test]
-    fn groups_and_losses_are_shown() {
+    fn event_groups_and_losses_of_a_recording_are_shown() {
         let source = |name: &str, recorded, lost| Source {
             name: name.into(),
             cpu: None,

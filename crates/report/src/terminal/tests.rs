@@ -16,7 +16,7 @@ fn rule(group: &str, id: &str, verdict: &str, applies: bool) -> serde_json::Valu
 }
 
 #[test]
-fn checks_begin_with_what_to_do_and_fold_what_is_right() {
+fn checks_list_failed_rules_first_and_fold_passed_ones() {
     let rules = [
         rule("kernel", "high-resolution", "ok", true),
         rule("kernel", "late\u{1b}[31m", "ok", false),
@@ -84,7 +84,7 @@ fn checks_begin_with_what_to_do_and_fold_what_is_right() {
 }
 
 #[test]
-fn identity_and_results_are_never_the_columns_that_go() {
+fn narrow_tables_never_hide_name_and_verdict() {
     use crate::tables::{Cell, Column, Table, Tone};
     let columns =
         vec![Column::text("rule", 9), Column::text("verdict", 8), Column::text("remark", 1)];
@@ -111,7 +111,7 @@ fn identity_and_results_are_never_the_columns_that_go() {
 }
 
 #[test]
-fn live_lines_stand_under_their_heading() {
+fn live_lines_are_aligned_with_their_header() {
     let figures = LiveFigures {
         index: 3,
         tid: 4_711,
@@ -144,7 +144,7 @@ fn live_lines_stand_under_their_heading() {
 }
 
 #[test]
-fn texts_are_broken_at_spaces_and_long_words_anywhere() {
+fn texts_are_wrapped_at_spaces_and_long_words_are_split() {
     assert_eq!(wrap("one two three", 7), ["one two", "three"]);
     assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
     assert_eq!(wrap("", 4), [""]);

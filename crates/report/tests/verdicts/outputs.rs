@@ -62,7 +62,7 @@ impl Output {
 }
 
 #[test]
-fn every_format_that_answers_is_in_the_table() {
+fn every_export_format_with_a_verdict_is_tested() {
     for format in Format::ALL {
         assert_eq!(answers(format), Output::ALL.contains(&Output::Format(format)), "{format:?}");
     }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn its_series_are_called_by_their_cpus_and_options_of_a_run_apply() {
+    fn a_measured_cpu_has_a_named_series_and_accepts_run_options() {
         let (asked, online) = (asked("entries < 10"), online_cpus().expect("CPUs"));
         let cpu = asked.cpus.first().expect("a CPU");
         let (_, plan) = entries_plan(asked, &online, &Silent).expect("a plan");

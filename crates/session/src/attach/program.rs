@@ -54,7 +54,7 @@ mod tests {
 
     /// A run would lock memory, restrict the idle states of CPUs, and announce its CPUs to others.
     #[test]
-    fn nothing_is_asked_of_the_machine_and_options_of_a_run_apply() {
+    fn attaching_changes_no_machine_settings() {
         let asked = CyclesAsked {
             kind: Some(CycleKind::Timerfd),
             deadline: Some(Nanos::MILLI),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_of_the_same_program_is_continued() {
+    fn a_bundle_is_continued_only_by_the_same_plan_and_program() {
         let target = Target::Processes(vec![std::process::id()]);
         let asked =
             CyclesAsked { kind: None, deadline: None, duration: None, requirements: Vec::new() };

@@ -28,7 +28,7 @@ fn baseline(place: &Path) -> Baseline {
 }
 
 #[test]
-fn what_was_kept_comes_back_in_order_within_its_directory() {
+fn baseline_records_are_read_in_order_of_creation() {
     let place = tempfile::tempdir().expect("a directory");
     let baseline = baseline(place.path());
     baseline.check().expect("it can be made");
@@ -51,7 +51,7 @@ fn what_was_kept_comes_back_in_order_within_its_directory() {
 }
 
 #[test]
-fn hostile_records_are_left_out_with_the_reason() {
+fn hostile_baseline_records_are_omitted_with_the_reason() {
     let place = tempfile::tempdir().expect("a directory");
     let baseline = baseline(place.path());
     baseline.keep(&run("2026-11-01T00:00:00Z", 1.0)).expect("it is kept");
@@ -70,7 +70,7 @@ fn hostile_records_are_left_out_with_the_reason() {
 }
 
 #[test]
-fn a_history_begins_where_a_run_was_accepted() {
+fn a_history_begins_with_the_last_accepted_run() {
     let mut history = History::default();
     for day in 1..=5 {
         let begins = day == 3;
@@ -82,7 +82,7 @@ fn a_history_begins_where_a_run_was_accepted() {
 }
 
 #[test]
-fn a_run_is_held_and_what_changed_with_it_is_named() {
+fn a_regression_is_reported_with_the_changed_environment() {
     let with = |day: usize, p99: f64, kernel: &str| {
         let created = format!("2026-10-{:02}T00:00:00Z", day + 1);
         let environment = BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]);
@@ -107,7 +107,7 @@ fn a_run_is_held_and_what_changed_with_it_is_named() {
 /// With the records of an older version, which have no state, and of each run, with a record
 /// removed.
 #[test]
-fn a_change_that_was_found_stays_whatever_the_records_say_of_it() {
+fn a_detected_change_persists_despite_missing_or_hostile_records() {
     let value = |day: usize| {
         (40_000.0 + ((day * 7) % 11) as f64 * 100.0) * [1.0, 46.0][usize::from(day >= 17)]
     };

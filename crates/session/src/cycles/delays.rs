@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_delayed_by_what_took_longer_than_usual() {
+    fn the_delay_of_a_cycle_is_its_excess_over_the_typical_one() {
         let typical = cycle(0);
         assert_eq!(table([&typical].into_iter(), &typical.split(), &calls()), None);
         let mut delayed = cycle(1_000_000);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_of_the_call_that_took_as_long() {
+    fn a_timeout_is_attributed_to_the_call_of_the_same_length() {
         let typical = cycle(0);
         let calls = CallNames::from([(45, "recvfrom".to_owned())]);
         let by = |part, call| {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_no_event_shows_is_likely_and_one_that_shares_a_delay_is_named() {
+    fn a_culprit_of_unattributed_time_is_named_as_likely() {
         let typical = cycle(0);
         let by = |one: &Cycle| {
             let table =

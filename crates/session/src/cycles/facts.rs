@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thread_of_a_process_has_its_id() {
+    fn the_main_thread_is_recognised_by_its_tgid() {
         assert!(is_first("Name:\tx\nTgid:\t7\nNgid:\t0\nPid:\t7\n"));
         assert!(!is_first("Name:\tsysmon\nTgid:\t7\nNgid:\t0\nPid:\t9\n"));
         assert!(!is_first(""));

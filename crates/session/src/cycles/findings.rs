@@ -102,14 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_switches_are_said_once_and_only_where_there_are_some() {
+    fn hidden_switches_are_a_finding_only_if_there_are_any() {
         assert_eq!(hidden("a", 0), None);
         let found = hidden("a", 3).expect("some were hidden");
         assert_eq!((found.id.as_str(), found.severity), ("idle-events-hidden", Severity::Note));
     }
 
     #[test]
-    fn what_the_longest_cycles_do_not_show_is_said_only_where_it_is_so() {
+    fn missing_details_of_the_longest_cycles_are_findings() {
         assert!(not_shown("a", 0, 0).is_empty());
         let both = not_shown("a", 3, 1);
         let ids: Vec<_> = both.iter().map(|finding| finding.message.as_str()).collect();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_of_the_thread_in_its_record() {
+    fn monitor_errors_are_assigned_to_the_recorded_thread() {
         let formats = [sleep_format()];
         let found = error_of(&error(4711), &formats);
         let fields = "comm=servo pid=4711".to_owned();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_monitor_that_is_there_is_to_be_enabled() {
+    fn only_available_monitors_are_recommended() {
         let found = |available: &[&str]| {
             let idle = available.iter().map(|name| (*name).to_owned()).collect();
             Monitors { idle, ..Monitors::default() }.findings("attached", |_| None)
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tracepoints_are_those_of_enabled_monitors() {
+    fn tracepoints_are_derived_from_enabled_monitors() {
         let exists = |name: &str| name != "error_rtapp";
         let found = error_tracepoints("rtapp\nrtapp:sleep\nrtapp:pagefault\n", &exists);
         let names: Vec<String> = found.iter().map(ToString::to_string).collect();

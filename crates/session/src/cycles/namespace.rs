@@ -66,14 +66,14 @@ mod tests {
     use punctual_core::cycle::{LockEvidence, LockHolder};
 
     #[test]
-    fn the_id_of_a_namespace_is_the_last() {
+    fn the_id_within_a_namespace_is_the_last_nspid() {
         assert_eq!(innermost_id("Name:\ta\nNSpid:\t4711\t30\t3\nx"), Some(3));
         assert_eq!(innermost_id("NSpid:\t4711\n"), Some(4711));
         assert_eq!(innermost_id("Pid:\t4711\n"), None);
     }
 
     #[test]
-    fn a_holder_that_is_no_thread_of_the_process_is_none() {
+    fn a_lock_holder_outside_of_the_process_is_dropped() {
         let mut held = cycle(0);
         held.tid = std::process::id();
         let holder = |tid, in_namespace| LockHolder {

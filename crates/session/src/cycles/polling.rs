@@ -389,7 +389,7 @@ mod tests {
 
     /// An interrupt, its softirq and the task that it wakes are one gap.
     #[test]
-    fn gaps_without_a_break_are_one() {
+    fn adjacent_gaps_are_merged() {
         let mut polling = Polling::default();
         let parts = [MainPart::Irq, MainPart::Softirq, MainPart::Preempted, MainPart::Irq];
         let times = [(0, 2_000), (2_300, 5_000), (5_500, 9_000), (20_000, 21_000)];
@@ -404,7 +404,7 @@ mod tests {
 
     /// A thread that mostly waits, or is short, does not poll; no thread is omitted from the table.
     #[test]
-    fn threads_that_poll_are_known_by_their_times() {
+    fn polling_threads_are_recognised_by_their_cpu_time() {
         let mut polling = Polling::default();
         let second = Nanos::SECOND;
         let times = |ran: i64, ready: i64, waited: i64| ThreadTimes {

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_without_end_need_no_more_room() {
+    fn the_memory_for_recent_tasks_is_bounded() {
         let mut recent = Recent::default();
         for number in 0..1_000 {
             let mut one = cycle(1_000_000_000);

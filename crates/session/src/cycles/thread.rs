@@ -780,7 +780,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_unique_and_no_paths() {
+    fn thread_labels_are_unique_and_contain_no_slash() {
         let taken = ["loop".to_owned(), "loop-2".to_owned()];
         assert_eq!(label("loop", &taken), "loop-3");
         assert_eq!(label("kworker/0:1", &taken), "kworker_0:1");

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_belong_to_the_cycle_in_which_they_began() {
+    fn moments_belong_to_the_cycle_in_which_they_began() {
         let mut worst = WorstCycles::default();
         // Before the release, in the cycle, and in the next one.
         worst.push(moment(500, 600, PREEMPTED));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_preemptions_are_shown_and_all_that_ran_is_counted() {
+    fn only_the_longest_preemptions_of_a_cycle_are_listed() {
         let mut worst = WorstCycles::default();
         // Later ones are longer.
         for k in 1..=20 {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_wake_up_is_of_the_task_that_ran_instead() {
+    fn a_late_wake_up_is_attributed_to_the_task_that_ran_instead() {
         let mut late = cycle(1_000);
         late.returned = late.release + Nanos(40_000);
         late.culprit = Some(Culprit {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_that_the_one_before_delayed_is_no_longer_for_that() {
+    fn overrun_time_does_not_rank_a_cycle_among_the_worst() {
         let (mut delayed, mut longer) = (cycle(0), cycle(1_000_000));
         delayed.release = MonotonicNs(-900_000);
         delayed.wake.add(MainPart::Overrun, Nanos(900_000));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_frame_pointers_is_said_to_have_none() {
+    fn many_broken_stacks_cause_a_finding_about_frame_pointers() {
         let mut worst = WorstCycles::default();
         assert!(worst.finding("a").is_none());
         worst.stacks = (10, 4);

@@ -169,7 +169,7 @@ fn what_ends_it_has_one_outcome_verdict_and_exit_code() {
 }
 
 #[test]
-fn a_signal_in_any_round_ends_it_there_and_in_the_last_changes_nothing() {
+fn a_signal_ends_the_run_in_its_round() {
     for round in 1..20 {
         let (became, ..) = ends(vec![], Some(round));
         assert_eq!(became.outcome, Ok(Some(Outcome::Interrupted)), "round {round}");
@@ -180,7 +180,7 @@ fn a_signal_in_any_round_ends_it_there_and_in_the_last_changes_nothing() {
 }
 
 #[test]
-fn killed_in_any_round_it_has_what_the_last_checkpoint_saved_and_is_never_met() {
+fn a_killed_run_keeps_its_last_checkpoint_and_is_never_met() {
     let a_checkpoint = (CHECKPOINT.ns() / TICK.ns()) as usize;
     for round in 1..=20 {
         in_bundle(|directory| {
@@ -198,7 +198,7 @@ fn killed_in_any_round_it_has_what_the_last_checkpoint_saved_and_is_never_met() 
 }
 
 #[test]
-fn a_late_sample_before_the_last_checkpoint_is_not_met_though_it_was_killed() {
+fn a_violation_before_the_last_checkpoint_survives_a_kill() {
     for (late, word) in [(9, VerdictWord::NotMet), (10, VerdictWord::Undecided)] {
         in_bundle(|directory| {
             let late = (late, Happens::Takes(Nanos::from_millis(2)));
@@ -209,7 +209,7 @@ fn a_late_sample_before_the_last_checkpoint_is_not_met_though_it_was_killed() {
 }
 
 #[test]
-fn what_cannot_be_written_from_any_round_on_is_a_failure_and_never_met() {
+fn a_run_that_cannot_be_written_fails_and_is_never_met() {
     for round in 1..=20 {
         in_bundle(|directory| {
             let became = run(directory, vec![(round, Happens::Unwritable)], None, |_| ());
@@ -221,7 +221,7 @@ fn what_cannot_be_written_from_any_round_on_is_a_failure_and_never_met() {
 }
 
 #[test]
-fn killed_while_a_sample_does_not_end_its_lower_bound_is_that_of_the_checkpoint() {
+fn a_killed_run_keeps_the_lower_bound_of_an_unfinished_sample() {
     in_bundle(|directory| {
         run(directory, vec![(3, Happens::Hangs), (15, Happens::Killed)], None, |_| ());
         let summary = read(directory);
@@ -252,7 +252,7 @@ impl Drop for Small<'_> {
 /// On disks of each size up to the one that has room for everything, so at each write: either it
 /// reports a failure, and the readable part is not *met*; or nothing is missing.
 #[test]
-fn a_disk_that_is_full_at_any_write_is_a_failure_and_never_met() {
+fn a_full_disk_at_any_write_fails_the_run_and_is_never_met() {
     let place = tempfile::tempdir().expect("a directory");
     let (mut refused, mut failed) = (0, 0);
     for pages in 1..200 {
@@ -291,7 +291,7 @@ fn what_is_refused_is_finished_without_a_round() {
 }
 
 #[test]
-fn a_source_that_ended_is_measured_for_as_long_as_it_was_asked() {
+fn a_source_that_ended_is_measured_for_the_requested_duration() {
     in_bundle(|directory| {
         let ends: Vec<_> = (3..=20).map(|round| (round, Happens::Ends)).collect();
         let became = run(directory, ends, None, |source| {
@@ -303,7 +303,7 @@ fn a_source_that_ended_is_measured_for_as_long_as_it_was_asked() {
 }
 
 #[test]
-fn views_and_checkpoints_have_their_distances_and_views_only_where_somebody_watches() {
+fn without_a_refresh_interval_no_views_are_drawn() {
     in_bundle(|directory| {
         let became = run(directory, vec![], None, |_| ());
         assert_eq!((became.views, became.checkpoints), (4, vec![9, 18]));
@@ -316,7 +316,7 @@ fn views_and_checkpoints_have_their_distances_and_views_only_where_somebody_watc
 
 /// Metrics are written with the verdict: it must not be the one before the comparison.
 #[test]
-fn what_is_concluded_with_is_the_verdict_that_a_baseline_leaves() {
+fn metrics_contain_the_verdict_after_the_baseline_comparison() {
     let place = tempfile::tempdir().expect("a directory");
     let held = |number: usize, script: Vec<(usize, Happens)>| {
         let directory = place.path().join(number.to_string());

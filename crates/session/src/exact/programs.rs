@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_has_its_own_functions_and_code() {
+    fn functions_and_code_of_this_program_are_read() {
         let own = std::env::current_exe().expect("a path");
         let path = own.to_string_lossy().into_owned();
         let bytes = std::fs::read(&own).expect("it can be read");

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faster_a_buffer_is_written_the_sooner_it_is_looked_at() {
+    fn the_poll_interval_shortens_with_the_fill_rate() {
         let second = Duration::from_secs(1);
         assert_eq!(until(second, 0.0), *POLL_INTERVAL_RANGE.end());
         assert_eq!(until(Duration::ZERO, 0.0), *POLL_INTERVAL_RANGE.end()); // not a number

@@ -67,7 +67,7 @@ mod tests {
     use punctual_host::cpu_time::Ticks;
 
     #[test]
-    fn it_grows_between_two_looks_and_says_nothing_of_earlier_samples() {
+    fn steal_between_polls_is_not_attributed_to_earlier_samples() {
         let reading = |at, steal| Reading {
             at: MonotonicNs(at),
             times: CpuTimes {

@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_worst_are_kept_whenever_they_come(
+        fn the_worst_samples_are_kept_in_any_order_of_arrival(
             polls in
                 proptest::collection::vec(proptest::collection::vec(-5i64..1_000, 0..20), 0..20),
             most in 1u32..6,

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn each_function_is_longer_shorter_new_gone_or_the_same() {
+    fn functions_of_two_kernels_are_classified_by_change() {
         let here = [shown(&[("a", 500), ("b", 100), ("c", 10), ("e", 105)]), shown(&[("c", 90)])];
         let there = [shown(&[("a", 100), ("b", 300), ("d", 70), ("e", 100)])];
         let changes = compare(&here, &there);

@@ -79,7 +79,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn an_outcome_has_the_kind_of_its_words() {
+    fn outcomes_of_trials_are_classified_by_their_text() {
         let after = Duration::from_secs(300);
         for (outcome, expected) in [
             (Outcome::Panicked("sysrq".into()), "panic"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_with_the_same_message_are_one_failure_shown_by_the_fewest_loads() {
+    fn trials_with_the_same_message_are_grouped_as_one_failure() {
         let panic = "the guest's kernel panicked: a";
         let ran_out = "memory ran out: its kernel killed 2 task(s)";
         let shows = [

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_and_times_are_bounds() {
+    fn hunt_requirements_accept_instructions_and_times() {
         let judged = |text: &str, longest| {
             Require::parse(text).expect("a requirement").judge(longest, 8).verdict
         };

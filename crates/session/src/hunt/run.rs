@@ -302,7 +302,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn there_is_time_for_making_inputs_smaller() {
+    fn part_of_the_budget_is_reserved_for_minimising() {
         let secs = Duration::from_secs;
         assert_eq!(kept(secs(1_800), secs(40)), secs(450));
         assert_eq!(kept(secs(120), secs(50)), secs(50));

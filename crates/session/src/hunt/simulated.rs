@@ -264,7 +264,7 @@ fn compared(world: World, seeds: std::ops::Range<u32>) -> ([[usize; NEEDLES]; 3]
 }
 
 #[test]
-fn needles_are_found_in_fewer_trials_than_by_chance() {
+fn a_search_finds_needles_in_fewer_trials_than_chance() {
     for world in [World::Wide, World::Own] {
         let (all, table) = compared(world, 1..4);
         let found = |method: usize| all[method].iter().filter(|trials| **trials < MOST).count();
@@ -276,7 +276,7 @@ fn needles_are_found_in_fewer_trials_than_by_chance() {
 
 #[test]
 #[ignore = "minutes without optimisation: prints the tables of docs/notes/hunts.md"]
-fn the_tables_of_the_document() {
+fn the_documented_tables_of_searches_are_printed() {
     for world in [World::Wide, World::Own] {
         // These seeds differ from those with which the search was chosen.
         println!("{world:?}\n{}", compared(world, 1_001..1_016).1);
@@ -284,7 +284,7 @@ fn the_tables_of_the_document() {
 }
 
 #[test]
-fn a_search_is_the_same_again_and_a_longer_one_begins_with_it() {
+fn a_search_is_reproducible_and_a_prefix_of_a_longer_one() {
     let space = World::Wide.space();
     let run = |most: usize| {
         let mut landscape = Landscape::new(World::Wide, 3, most);
@@ -313,7 +313,7 @@ impl Trials for Short {
 }
 
 #[test]
-fn a_batch_that_was_cut_short_counts_as_far_as_it_came() {
+fn an_interrupted_batch_counts_its_completed_trials() {
     let space = World::Wide.space();
     let mut short = Search::new(&space, 3, Strategy::Search);
     assert_eq!(short.step(&mut Short(Landscape::new(World::Wide, 3, MOST))), Ok(false));
@@ -324,7 +324,7 @@ fn a_batch_that_was_cut_short_counts_as_far_as_it_came() {
 }
 
 #[test]
-fn what_is_left_shows_it_and_nothing_can_be_taken_away() {
+fn a_minimised_input_reproduces_and_cannot_be_reduced() {
     let space = World::Wide.space();
     for seed in 1..20 {
         let mut landscape = Landscape::new(World::Wide, seed, usize::MAX);

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_and_kept() {
+    fn a_hunt_file_is_parsed_and_printed_unchanged() {
         let text = "kernel = \"6.1\"\nagainst = [\"6.12\"]\nbudget = \"10min\"\nrequire = [\"max < \
                     20000 instructions\"]\n[measure]\nkind = \"irq\"\n[[load]]\nname = \
                     \"own\"\ncommand = \"sh -c true\"\n";

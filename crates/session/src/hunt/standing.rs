@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_of_the_budget_or_of_the_trials() {
+    fn the_remaining_time_is_derived_from_budget_or_trials() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut standing = Standing::new(began, Duration::from_secs(600), None);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_begin_with_none_and_belong_to_their_stressor() {
+    fn stressor_parameters_include_none_and_carry_its_prefix() {
         assert_eq!(choice("zero").parameters, [""]);
         for (name, _) in PARAMETERS {
             let choice = choice(name);

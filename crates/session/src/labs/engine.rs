@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_separated_by_commas_and_keep_their_keys() {
+    fn lab_hosts_are_parsed_with_their_identity_keys() {
         assert_eq!("slurm".parse(), Ok(Engine::Slurm));
         let engine = "ssh:root@a:2222,identity=key,b".parse().expect("two hosts");
         let Engine::Ssh(hosts) = &engine else { panic!("{engine:?}") };

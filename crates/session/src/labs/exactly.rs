@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn replays_have_a_fifth_of_the_time_that_the_lab_took() {
+    fn replays_get_a_fifth_of_the_duration_of_the_lab() {
         // The runs took 39.67 s and 46.70 s, concurrently.
         let seconds = budget(&quick(), 2).as_secs_f64();
         assert!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_cell_that_is_not_explained_comes_first() {
+    fn unexplained_cells_are_replayed_worst_first() {
         let mut lab = quick();
         assert_eq!(wanting(&lab), [1], "the other was explained");
         lab.cells[0].worst.as_mut().expect("a sample").exact = false;

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_disturbs_nobody_runs_beside_others() {
+    fn only_cells_that_do_not_disturb_each_other_run_concurrently() {
         let there = |name: &str| Lane::Remote(name.to_owned());
         assert!(Lane::Virtual.may_begin(&[&Lane::Virtual, &there("a")], 2));
         assert!(!Lane::Virtual.may_begin(&[&Lane::Virtual, &Lane::Virtual], 2));

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written_and_leads_nowhere_else() {
+    fn run_names_are_parsed_as_printed_without_path_traversal() {
         for good in ["a/r1", "6.1_rt_idle/s7-r12"] {
             assert_eq!(good.parse::<RunName>().expect("a name").to_string(), good);
         }

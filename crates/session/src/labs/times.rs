@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_the_newest_counts() {
+    fn time_estimates_use_the_median_of_the_newest_runs() {
         let mut times = Times::default();
         assert_eq!(times.factor("virtual"), None);
         // 324 s were estimated for a duration of 25.

@@ -84,7 +84,7 @@ mod tests {
 
     /// The lab was recorded before its document had causes; its worst run was replayed later.
     #[test]
-    fn what_was_explained_since_is_known() {
+    fn an_explanation_added_later_is_shown_in_the_lab() {
         let directory = fixture("labs/quick");
         let mut lab = punctual_bundle::lab::read(&directory).expect("a lab");
         assert!(lab.cells.iter().all(|cell| cell.worst.is_none()));
@@ -103,7 +103,7 @@ mod tests {
 
     /// The largest part of the worst sample in `punctual explain`.
     #[test]
-    fn events_show_the_cause_that_explain_shows() {
+    fn the_cause_of_a_lab_cell_matches_that_of_explain() {
         let bundle = Bundle::open(&fixture("bundles/explained")).expect("a bundle");
         let worst = of(&bundle, "r1", Some(7)).expect("a worst sample");
         let wanted = Wanted { worst: Some(1), ..Wanted::default() };

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_policy_is_granted_by_what_it_lacks() {
+    fn the_remedy_for_a_refused_policy_names_the_missing_privilege() {
         let (eperm, ebusy, einval) = (libc::EPERM, libc::EBUSY, libc::EINVAL);
         let cases = [
             (eperm, Policy::Fifo, false, Some("a real-time priority limit")),

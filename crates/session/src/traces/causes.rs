@@ -87,7 +87,7 @@ fn real_time(text: &str) -> String {
 }
 
 #[test]
-fn a_cpu_that_idled_before_the_thread_came_there_throttles_nobody() {
+fn a_migration_to_an_idle_cpu_is_not_throttling() {
     for (text, idle) in [(NOT_THROTTLED, 5_237), (BUSY_CPU, 40)] {
         for text in [text.to_owned(), real_time(text)] {
             let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
@@ -106,7 +106,7 @@ fn a_cpu_that_idled_before_the_thread_came_there_throttles_nobody() {
 
 /// If no event shows when the thread left the queue, an idle CPU proves nothing.
 #[test]
-fn a_thread_that_was_moved_unseen_is_not_throttled() {
+fn an_unrecorded_migration_is_not_throttling() {
     let unseen: Vec<&str> =
         BUSY_CPU.lines().filter(|line| !line.contains("sched_migrate_task")).collect();
     // CPU 4 idles before the thread runs on CPU 2.
@@ -155,7 +155,7 @@ fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call
 }
 
 #[test]
-fn a_late_timer_is_a_stall_only_where_interrupts_are_seen_to_be_enabled() {
+fn a_late_timer_is_a_cpu_stall_only_if_interrupts_were_enabled() {
     let of = |text: &str| case(text, 77, Kind::Timer, 700_012_000, 700_012_715);
     let known = of(STALLED);
     assert_eq!(known.both(MainPart::TimerIrqDelay), (709, 709), "{}", known.sentences);

@@ -55,7 +55,7 @@ fn a_packet_of_the_sender_is_followed_through_its_softirq_to_the_socket() {
 }
 
 #[test]
-fn a_thread_that_polls_the_device_is_a_step_between() {
+fn a_napi_thread_is_a_step_of_the_wake_up_chain() {
     let (steps, words, names) = wakeups(THREADED, 26_662);
     let packet = steps[0].packet.expect("a packet woke it");
     assert_eq!(steps[0].by, Waker::Task(Tid(26_660)));

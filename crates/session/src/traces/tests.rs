@@ -98,7 +98,7 @@ fn count(bundle: &Bundle, series: &str) -> Option<u64> {
 }
 
 #[test]
-fn the_cycles_of_a_trace_are_series_and_their_delays_are_explained() {
+fn cycles_of_a_trace_become_series_with_explained_delays() {
     let deadline = Some(Nanos::from_micros(300));
     let (_room, converted, bundle) =
         bundle(&GROUPS, CycleOptions { deadline, ..CycleOptions::default() });
@@ -179,7 +179,7 @@ fn with_a_reused_id() -> Script {
 }
 
 #[test]
-fn another_thread_with_the_same_id_has_a_series_of_its_own() {
+fn a_reused_thread_id_gets_a_separate_series() {
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
     convert(&directory, &mut with_a_reused_id(), TraceOptions::default()).expect("converted");
@@ -198,7 +198,7 @@ fn another_thread_with_the_same_id_has_a_series_of_its_own() {
 }
 
 #[test]
-fn the_time_between_a_loop_and_the_exit_of_its_thread_is_said_and_is_no_sample() {
+fn time_between_the_last_cycle_and_the_exit_is_no_sample() {
     let ending = |after: i64| {
         let room = tempfile::tempdir().expect("a directory");
         let directory = room.path().join("bundle");
@@ -221,7 +221,7 @@ fn the_time_between_a_loop_and_the_exit_of_its_thread_is_said_and_is_no_sample()
 
 /// The thread no longer waits in its loop when the trace ends.
 #[test]
-fn a_thread_that_blocks_until_a_trace_ends_is_not_met_or_undecided() {
+fn a_thread_blocked_until_the_end_of_a_trace_is_never_met() {
     let ending = |after: i64, requirement: &str| {
         let room = tempfile::tempdir().expect("a directory");
         let mut events: Vec<Event> = script(&GROUPS).events.collect();
@@ -242,7 +242,7 @@ fn a_thread_that_blocks_until_a_trace_ends_is_not_met_or_undecided() {
 }
 
 #[test]
-fn a_recording_without_samples_has_cycles_too() {
+fn cycles_are_found_in_a_recording_without_samples() {
     let (room, _, recording) = bundle(&GROUPS, CycleOptions::default());
     let directory = room.path().join("found");
     let converted = cycles_of(&recording, &directory, TraceOptions::default()).expect("found");
@@ -254,7 +254,7 @@ fn a_recording_without_samples_has_cycles_too() {
 }
 
 #[test]
-fn a_thread_is_named_and_a_requirement_decided() {
+fn a_requirement_is_decided_for_the_selected_thread() {
     let of = |requirement: &str, thread: &str| {
         let requirements = vec![requirement.parse().expect("a requirement")];
         let thread = Some(thread.to_owned());
@@ -268,7 +268,7 @@ fn a_thread_is_named_and_a_requirement_decided() {
 }
 
 #[test]
-fn without_switches_nothing_is_known_of_any_thread() {
+fn a_trace_without_switches_has_no_cycles() {
     let (_room, converted, bundle) = bundle(&[Group::Hrtimer], CycleOptions::default());
     assert!(converted.none.is_some());
     let ids: Vec<&str> = bundle.findings.iter().map(|finding| finding.id.as_str()).collect();
@@ -276,7 +276,7 @@ fn without_switches_nothing_is_known_of_any_thread() {
 }
 
 #[test]
-fn a_trace_that_breaks_off_is_one_until_there() {
+fn a_truncated_trace_is_imported_up_to_the_error() {
     struct Broken(Script, bool);
     impl TraceReader for Broken {
         fn next_event(&mut self) -> Option<Result<Event, String>> {
@@ -319,7 +319,7 @@ fn judged(text: &[u8], requirement: &str) -> Option<(Exit, Outcome)> {
 }
 
 #[test]
-fn no_truncation_and_no_loss_of_a_trace_is_met() {
+fn no_truncated_or_lossy_trace_yields_the_verdict_met() {
     let every_ms: Vec<i64> = (1..20).map(|ms| ms * 1_000).collect();
     let text = counted_calls(&every_ms);
     let (met, not_met) = ("response max < 500us", "response max < 20us");
@@ -374,7 +374,7 @@ fn longest_parts(bundle: &Bundle, count: usize) -> Vec<(&'static str, Option<Str
 }
 
 #[test]
-fn a_delay_that_was_planted_is_found_in_perf_data() {
+fn an_injected_delay_is_found_in_perf_data() {
     // A task of FIFO 90 ran for some milliseconds now and then; the thread itself saw wake-ups more
     // than 1 ms late four times, by 4119 us at most.
     let (_room, bundle) = imported("servo.perf.data");
@@ -387,7 +387,7 @@ fn a_delay_that_was_planted_is_found_in_perf_data() {
 }
 
 #[test]
-fn a_delay_that_was_planted_is_found_in_a_trace_of_perfetto() {
+fn an_injected_delay_is_found_in_a_perfetto_trace() {
     let (_room, bundle) = imported("servo.perfetto");
     assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
     let worst = longest_parts(&bundle, 10);
@@ -399,7 +399,7 @@ fn a_delay_that_was_planted_is_found_in_a_trace_of_perfetto() {
 }
 
 #[test]
-fn a_trace_of_programs_alone_is_refused_by_its_name() {
+fn a_user_space_trace_is_refused_by_its_domain() {
     let room = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(room.path().join("kernel")).expect("a directory");
     let metadata = "/* CTF 1.8 */ env { domain = \"ust\"; };";
@@ -451,7 +451,7 @@ fn of_text(text: &str) -> (Converted, Finding) {
 }
 
 #[test]
-fn cycles_that_begin_alike_are_found_though_later_ones_are_longer() {
+fn cycles_are_found_although_their_period_changes() {
     let dues: Vec<i64> =
         (1..300).map(|ms| ms * 1_000).chain((0..120).map(|n| 300_000 + n * 4_200)).collect();
     let (converted, _) = of_text(&numbered_calls("# machine: x86_64\n", &dues));
@@ -459,7 +459,7 @@ fn cycles_that_begin_alike_are_found_though_later_ones_are_longer() {
 }
 
 #[test]
-fn text_with_its_machine_has_cycles_by_system_call_and_without_says_what_to_add() {
+fn text_without_its_machine_suggests_adding_it() {
     let every_ms: Vec<i64> = (1..20).map(|ms| ms * 1_000).collect();
     let of = |head: &str| of_text(&numbered_calls(head, &every_ms));
     let (converted, limits) = of("# machine: x86_64\n");

@@ -141,7 +141,7 @@ mod tests {
     use punctual_core::CauseKind;
 
     #[test]
-    fn there_are_enough_cases_and_their_causes_exist() {
+    fn injection_cases_are_unique_with_known_causes() {
         let every = Case::every();
         assert!(every.len() > 250, "{}", every.len());
         assert!(every.iter().filter(|case| case.is_short()).count() > 80);

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_and_what_the_module_gives_is_one_delay() {
+    fn injection_records_are_read_back_as_written() {
         let delay = stretches("10 20 25 40\n").expect("two stretches");
         assert_eq!(delay[0], Injected::new(10, 20));
         assert_eq!(delay[1], Injected { begin: 25, end: 40, role: Role::GoesOn });

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_line_of_a_recipe_writes_is_read_and_why_not_is_printed() {
+    fn the_output_of_a_recipe_command_is_read_or_its_error_reported() {
         let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data/servo.perf.data");
         assert_eq!(recorded(&format!("cp {data} perf.data")), Ok(()));
         let cannot = recorded("echo first >&2; echo no such tool >&2; exit 1");

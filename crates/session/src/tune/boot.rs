@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_cpus_are_offered_where_others_are_left() {
+    fn cpu_parameters_are_offered_only_if_other_cpus_remain() {
         let cpus = |list: &str| -> CpuSet { list.parse().expect("a list") };
         let words = |offer: Offer| -> Vec<String> {
             offer.settings.into_iter().map(|setting| setting.boot).collect()
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_experiment_of_a_block_boots_with_what_is_set() {
+    fn the_experiment_of_a_block_boots_with_the_chosen_parameters() {
         let place = tempfile::tempdir().expect("a directory");
         let file = place.path().join("experiment.toml");
         let text = "[target]\nkind = \"vm\"\nkernel = \"6.12\"\n[[measure]]\nkind = \"timer\"\n";

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_counted_over_the_time_that_they_took() {
+    fn throughput_is_runs_divided_by_the_time_they_took() {
         let began = Instant::now();
         let found = of("sleep 0.02", Nanos::from_millis(100), false).expect("a throughput");
         let most = began.elapsed().as_secs_f64();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_shows_nothing_and_says_why() {
+    fn a_failing_cost_command_has_no_rate_but_a_reason() {
         for (line, words) in [
             ("sh -c 'echo error: no room; exit 3'", "no room"),
             ("/nowhere/such", "cannot run `/nowhere/such`"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_ends_it() {
+    fn an_interrupt_ends_the_cost_command() {
         let began = Instant::now();
         assert!(of("sleep 3600", Nanos::SECOND, true).is_err());
         assert!(began.elapsed() < END_TIMEOUT, "it was asked to end, and did");

@@ -74,7 +74,7 @@ fn whole(ended: Result<Ended, Failure>) -> Ended {
 }
 
 #[test]
-fn a_tuning_finds_what_helps_and_leaves_the_machine_as_it_was() {
+fn a_tuning_finds_helpful_settings_and_restores_the_machine() {
     let (world, spec, place) = (world(), spec(settings(), 3_600), place());
     let before = world.settings();
     let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
@@ -96,7 +96,7 @@ fn a_tuning_finds_what_helps_and_leaves_the_machine_as_it_was() {
 }
 
 #[test]
-fn what_the_set_costs_is_measured_beside_its_blocks() {
+fn the_cost_of_the_recommended_set_is_measured() {
     let mut spec = spec(settings(), 3_600);
     spec.cost = Some(vec!["make".to_owned(), "all of it".to_owned()]);
     let (world, place) = (world(), place());
@@ -129,7 +129,7 @@ const RESUMED: usize = 7;
 /// Kills at every change to the machine or its journal, and in and after every block: the changes
 /// are reverted, and the resumed tuning has the same result as one that was never killed.
 #[test]
-fn killed_at_any_step_all_is_taken_back_and_it_goes_on_to_the_same_end() {
+fn a_tuning_killed_at_any_step_is_reverted_and_can_be_resumed() {
     let spec = spec(settings(), 340);
     let before = world().settings();
     let (whole_world, first) = (world(), place());
@@ -167,7 +167,7 @@ fn killed_at_any_step_all_is_taken_back_and_it_goes_on_to_the_same_end() {
 }
 
 #[test]
-fn an_interrupted_tuning_is_taken_back_and_says_how_far_it_came() {
+fn an_interrupted_tuning_restores_the_machine() {
     let (world, spec, place) = (world(), spec(settings(), 600), place());
     let before = world.settings();
     let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
@@ -180,7 +180,7 @@ fn an_interrupted_tuning_is_taken_back_and_says_how_far_it_came() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_left_out_before_the_first_block() {
+fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
     let mut world = world();
     world.refusing = vec![KSM.to_owned(), RPS[1].to_owned()];
     let before = world.settings();
@@ -197,7 +197,7 @@ fn what_the_kernel_refuses_is_left_out_before_the_first_block() {
 }
 
 #[test]
-fn another_program_s_hand_is_reported_and_not_overwritten() {
+fn a_setting_changed_by_another_program_is_reported_and_kept() {
     let world = world();
     let changes = Changes { files: &world, store: &world };
     changes.set(&[&settings()[1]]).unwrap();
@@ -223,7 +223,7 @@ fn two_tunings_at_a_time_are_refused() {
 }
 
 #[test]
-fn a_machine_that_is_not_as_it_was_is_not_gone_on_with() {
+fn a_tuning_is_not_resumed_if_the_machine_was_changed() {
     let (world, spec, place) = (world(), spec(settings(), 600), place());
     let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
     world.put(KSM, "2");
@@ -255,7 +255,7 @@ fn kept() -> (Spec, punctual_bundle::tune::TuningDocument) {
 }
 
 #[test]
-fn what_was_found_is_written_for_whoever_reads_it_at_boot() {
+fn recommended_settings_are_written_as_boot_configuration() {
     let (spec, mut found) = kept();
     let set = found.set.as_mut().unwrap();
     (set.untouched, set.with_set, set.effect) = (Some(1e5), Some(5e4), None);
@@ -271,7 +271,7 @@ fn what_was_found_is_written_for_whoever_reads_it_at_boot() {
 }
 
 #[test]
-fn applied_files_go_again_unless_they_were_changed() {
+fn undo_removes_applied_files_unless_they_were_changed() {
     let (spec, found) = kept();
     let (place, root) = (place(), place());
     let path = place.path().join("t");
@@ -352,7 +352,7 @@ fn a_captured_machine_offers_what_its_rules_and_tweaks_would_change() {
 const HOSTS: [&str; 2] = ["debian-standard", "arm64-board"];
 
 #[test]
-fn names_choose_and_a_wrong_one_is_refused_with_the_nearest() {
+fn an_unknown_setting_is_refused_with_a_suggestion() {
     let offered = offer(&captured(HOSTS[0]), None);
     let first = offered.settings[0].name.clone();
     let choose = |only: &[&str], without: &[&str]| {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_at_hand_is_further_and_what_is_not_there_broken() {
+    fn reading_beyond_the_buffer_asks_for_more_bytes() {
         let form = Number { size: 16, align: 8, signed: true, order: ByteOrder::Little };
         let mut part = Bits { bytes: b"\xff\xff\x01", from: 0, at: 0, end: 40 };
         assert_eq!(part.number(form), Ok(-1));

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_apart_and_comments_left_out() {
+    fn ctf_metadata_is_split_into_tokens_without_comments() {
         let text = "/* a\n b */ uint5_t id; // c\n x = 0x1F...-017ul := \"a\\\"b\";";
         let found: Vec<Token> = tokens(text).unwrap().into_iter().map(|(token, _)| token).collect();
         let (name, sign) = (|name: &str| Token::Name(name.to_owned()), Token::Sign);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_lttng_are_those_of_the_kernel() {
+    fn lttng_event_names_are_mapped_to_kernel_names() {
         let meaning = |name: &str| match known(name) {
             (_, name, Known::Meaning(meaning)) => Some((name, meaning)),
             _ => None,

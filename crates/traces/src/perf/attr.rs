@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_lies_as_its_attributes_say() {
+    fn a_perf_sample_is_decoded_by_its_attributes() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let attr = attr(order, has::TID | has::TIME | has::ID, 0);
             assert!(attr.is_tracepoint() && attr.config == 316 && attr.clock().is_none());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn other_records_have_their_place_at_the_end() {
+    fn non_sample_records_have_time_and_cpu_at_the_end() {
         let order = ByteOrder::Little;
         let attr = attr(order, has::TID | has::TIME | has::CPU | has::IDENTIFIER, 0);
         let lost = words(&[2 | 56 << 48, 42, 77, 7 << 32 | 7, 1_000, 3, 42]);

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_add_up_and_names_are_looked_up() {
+    fn compact_switches_are_decoded_from_deltas_and_name_indices() {
         let mut compact = Compact::default();
         let switches = b"\x0a\x03\xe8\x07\x05\x12\x02\x01\x02\x1a\x02\x07\x09\x22\x02\x31\x63";
         compact.add(switches);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_has_what_its_meaning_needs() {
+    fn every_message_has_the_fields_of_its_event() {
         for number in NUMBERS {
             let message = message(*number).unwrap();
             let known = message.known(0).unwrap_or_else(|| panic!("{message:?}"));

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn names_may_hold_what_separates_fields() {
+    fn task_names_may_contain_field_separators() {
         let of = |comm: &str| format!("{comm:>16}-77    [003] d..2.    9.000001: x: y=1");
         for comm in ["a b", "-1 [000] 1.5: x", "[1] ", "a-5", "a [2]", "(12) [0]", "tmux: server"] {
             let text = of(comm);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_and_functions_have_their_names() {
+    fn names_of_system_call_and_function_lines_are_parsed() {
         let name = |text: &str| {
             let text = format!("a-1 [000] .....  1.000001: {text}");
             let line = event(&text);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_any_length_end() {
+    fn overlong_lines_are_skipped_and_counted() {
         let text = [vec![b'a'; LONGEST + 70_000], b"\nb\r\n\nc".to_vec(), vec![b'd'; 9]].concat();
         let mut lines = Lines::new(Box::new(io::Cursor::new(text)));
         let first = lines.next().unwrap().map(|line| line.len());

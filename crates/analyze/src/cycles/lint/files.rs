@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printing_and_files_are_distinguished() {
+    fn file_descriptors_are_classified_as_output_file_or_other() {
         let cases = [
             (1, Some("/dev/pts/3"), Opened::Output),
             (2, Some("pipe:[77]"), Opened::Output),

@@ -183,7 +183,7 @@ fn memory_that_is_not_locked() {
 }
 
 #[test]
-fn memory_calls_are_named() {
+fn memory_calls_in_a_cycle_are_reported() {
     let evidence = "brk in 400, munmap in 400 of 400 cycles";
     let message = "memory is mapped or released in 400 of 400 cycles";
     only(&calls(&["brk", "munmap"]), "memory-call-in-cycle", message, evidence);
@@ -205,7 +205,7 @@ fn files() {
 }
 
 #[test]
-fn sleeping_relatively() {
+fn a_relative_sleep_in_a_loop_is_reported() {
     let case = Case { kind: CycleKind::Relative, ..clean() };
     let message = "it uses relative sleeps: the duration of each cycle delays the next one";
     let evidence = "it sleeps for 1 ms and its cycles come every 2 ms (medians of 400 cycles)";
@@ -214,7 +214,7 @@ fn sleeping_relatively() {
 
 /// A remedy names calls that the thread can make.
 #[test]
-fn a_sleep_is_repaired_where_the_thread_waits() {
+fn the_remedy_for_a_sleep_names_a_call_of_its_runtime() {
     let remedy = |waits_in: &str, runtime: Option<&str>| {
         let mut case = Case { kind: CycleKind::Relative, ..clean() };
         case.facts.waits_in = waits_in.to_owned();
@@ -240,7 +240,7 @@ fn a_sleep_is_repaired_where_the_thread_waits() {
 
 /// As examples of a control thread beside four peers, whose policy was refused.
 #[test]
-fn a_refused_policy_is_named_and_not_advised() {
+fn a_refused_policy_is_reported_instead_of_advised() {
     let mut case = takes(MainPart::Runqueue, 10_000);
     case.facts.policy = Fact::Known(Policy::Other);
     let peers = ["vr-server", "ik-loop", "diag", "ik-spill"];
@@ -307,7 +307,7 @@ fn a_time_sharing_thread_has_slack() {
 }
 
 #[test]
-fn others_on_its_cpus_are_named() {
+fn tasks_that_share_the_cpus_of_a_thread_are_reported() {
     let message = "in 400 of 400 cycles other tasks ran on its CPUs while it was ready";
     let evidence = "CPUs 1: 4 ms altogether, at most 10 us; hog 3 ms";
     only(&takes(MainPart::Preempted, 10_000), "cpu-shared", message, evidence);
@@ -347,7 +347,7 @@ fn a_lock_without_priority_inheritance() {
 }
 
 #[test]
-fn throttling_seen_and_possible() {
+fn recorded_and_possible_throttling_are_reported() {
     let evidence = "queued while a task of lower priority ran: 200 ms altogether, at most 500 us";
     // A wake-up on another CPU may take this long.
     assert!(ids(&takes(MainPart::Throttled, 50_000)).is_empty());
@@ -399,7 +399,7 @@ fn coarse_timers() {
 }
 
 #[test]
-fn what_is_rare_is_advice() {
+fn a_rare_problem_is_advice_instead_of_a_warning() {
     let faults =
         |every: usize| changed(move |number, cycle| cycle.faults = u32::from(number % every == 0));
     let severity = |case: &Case| findings(case)[0].severity;
@@ -433,7 +433,7 @@ fn helpers_are_judged_only_without_a_real_time_thread() {
 }
 
 #[test]
-fn a_kernel_thread_of_a_lower_priority_that_it_waits_for_is_named() {
+fn waiting_for_a_kernel_thread_of_lower_priority_is_reported() {
     let waits_for = |by, tid| {
         changed(move |_, cycle| {
             let name = TaskName(*b"irq/38-eth0\0\0\0\0\0");
@@ -450,7 +450,7 @@ fn a_kernel_thread_of_a_lower_priority_that_it_waits_for_is_named() {
 }
 
 #[test]
-fn ids_are_unique_and_documented() {
+fn lint_ids_are_unique_and_documented() {
     let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
     assert_eq!(ids.len(), RULES.len());
     let text = include_str!("../../../../../docs/reference/attach.md");

@@ -178,7 +178,7 @@ fn a_cycle_reaches_from_its_release_to_the_next_wait() {
 }
 
 #[test]
-fn a_release_that_has_passed_is_one() {
+fn a_release_that_passed_before_the_wait_begins_a_cycle() {
     let mut run = Run::new();
     run.sleep(0, 1_000, 10);
     // The sleep should have lasted until 2,000, but the thread arrives at 2,500: the call returns
@@ -192,7 +192,7 @@ fn a_release_that_has_passed_is_one() {
 }
 
 #[test]
-fn a_timer_of_its_own_releases_it_also_before_it_waits() {
+fn a_timer_that_expires_before_the_read_releases_the_cycle() {
     let mut run = Run::new();
     run.start(0, 1_000);
     run.enter(10, READ, [3, 0]).leave(11, TaskState::Sleeping, 120);
@@ -208,7 +208,7 @@ fn a_timer_of_its_own_releases_it_also_before_it_waits() {
 }
 
 #[test]
-fn what_is_not_selected_is_part_of_the_cycle() {
+fn waits_other_than_the_selected_call_are_part_of_the_cycle() {
     let mut run = Run::new();
     run.sleep(0, 1_000, 10);
     let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
@@ -261,7 +261,7 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
 }
 
 #[test]
-fn around_lost_events_there_is_no_cycle() {
+fn cycles_around_lost_events_are_dropped() {
     let mut run = Run::new();
     run.sleep(0, 1_000, 10).at(1_050, 0, EventKind::Lost { count: 3, since: MonotonicNs(0) });
     run.sleep(1_100, 2_000, 10);
@@ -359,7 +359,7 @@ impl Run {
 }
 
 #[test]
-fn the_time_since_a_timer_was_due_is_divided_by_what_the_cpu_did() {
+fn wake_up_latency_is_divided_by_the_activity_of_the_cpu() {
     let mut run = Run::whole();
     run.idle_sleep(0, 1_000, 30).idle_sleep(1_100, 2_000, 0);
     let cycle = run.cycles[0];
@@ -374,7 +374,7 @@ fn the_time_since_a_timer_was_due_is_divided_by_what_the_cpu_did() {
 }
 
 #[test]
-fn without_interrupts_what_kept_the_cpu_is_not_known() {
+fn without_interrupt_events_the_delay_of_the_timer_is_unknown() {
     let groups = [Group::Sched, Group::Hrtimer, Group::Syscall, Group::Softirq];
     let mut run = Run::of(&groups, false);
     for (us, due) in [(0, 1_000), (1_100, 2_000)] {
@@ -394,7 +394,7 @@ fn without_interrupts_what_kept_the_cpu_is_not_known() {
 }
 
 #[test]
-fn interrupts_and_softirqs_within_a_cycle_are_not_its_own_time() {
+fn interrupts_and_softirqs_are_not_own_execution() {
     let cycle = Run::whole().one(|run| {
         run.vector(1_100, 1_150, THREAD);
         run.at(1_200, THREAD, EventKind::SoftirqEntry { vector: 3 });
@@ -407,7 +407,7 @@ fn interrupts_and_softirqs_within_a_cycle_are_not_its_own_time() {
 }
 
 #[test]
-fn a_higher_priority_preempts_and_is_the_culprit() {
+fn a_preempting_task_of_higher_priority_is_the_culprit() {
     let cycle = Run::whole().one(|run| {
         run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, 10));
         run.vector(1_150, 1_160, OTHER);
@@ -443,7 +443,7 @@ fn of_two_tasks_that_share_a_delay_the_longest_is_named() {
 }
 
 #[test]
-fn a_stop_is_no_wait_and_names_who_sent_it() {
+fn stopped_time_is_not_waiting_and_names_the_sender_of_the_signal() {
     let stopped = |state, sent: &[(u32, u8)]| {
         let cycle = Run::whole().one(|run| {
             for (task, signal) in sent {
@@ -531,7 +531,7 @@ fn a_context_switch_ends_with_an_event_inside_or_with_the_call() {
 }
 
 #[test]
-fn a_lower_priority_that_is_chosen_shows_throttling_and_the_same_one_a_queue() {
+fn a_switch_to_a_lower_priority_is_throttling_to_an_equal_one_queueing() {
     let choose = |prio: i16| {
         Run::whole().one(|run| {
             run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, prio));
@@ -581,7 +581,7 @@ fn a_switch_before_the_thread_is_on_a_runqueue_is_no_throttling() {
 }
 
 #[test]
-fn waits_within_a_cycle_are_for_what_the_call_and_the_waker_show() {
+fn waits_in_a_cycle_are_classified_by_system_call_and_waker() {
     let pause = |number: u32, args, state, completes: bool| {
         let cycle = Run::whole().one(|run| {
             let call = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
@@ -618,7 +618,7 @@ fn waits_within_a_cycle_are_for_what_the_call_and_the_waker_show() {
 }
 
 #[test]
-fn page_faults_and_reclaim_are_counted() {
+fn page_faults_and_reclaim_of_a_cycle_are_counted() {
     let cycle = Run::whole().one(|run| {
         run.at(1_100, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
         run.at(1_110, THREAD, EventKind::ReclaimBegin { order: 0 });
@@ -629,7 +629,7 @@ fn page_faults_and_reclaim_are_counted() {
 }
 
 #[test]
-fn what_a_page_fault_and_reclaim_wait_for_is_theirs_until_the_thread_writes() {
+fn disk_waits_belong_to_the_fault_or_reclaim_until_the_thread_writes() {
     let write = EventKind::BlockIssue { device: 1, sector: 8, bytes: 4096, write: true };
     let reclaims = EventKind::ReclaimBegin { order: 0 };
     let end = EventKind::ReclaimEnd { reclaimed: 1 };
@@ -686,7 +686,7 @@ fn without_system_calls_cycles_lie_between_sleeps() {
 }
 
 #[test]
-fn without_timers_a_cycle_begins_with_its_wake_up() {
+fn without_timer_events_a_cycle_begins_with_its_wake_up() {
     let mut run = Run::without(Group::Hrtimer);
     for (begin, due) in [(0, 1_000), (1_100, 2_000)] {
         run.enter(begin, NANOSLEEP, [1, 1]).switch(begin + 2, (THREAD, 20), (IDLE, 120));
@@ -700,7 +700,7 @@ fn without_timers_a_cycle_begins_with_its_wake_up() {
 }
 
 #[test]
-fn where_the_end_of_a_wait_is_hidden_the_next_event_stands_for_it() {
+fn a_hidden_end_of_a_wait_is_replaced_by_the_next_event() {
     let mut run = Run::whole();
     for (begin, due) in [(0, 1_000), (1_100, 2_000)] {
         run.enter(begin, NANOSLEEP, [1, 1]).start(begin + 1, due);
@@ -731,7 +731,7 @@ fn without_system_calls_the_next_event_of_a_thread_ends_a_hidden_wake_up() {
 }
 
 #[test]
-fn a_thread_that_is_seen_without_a_switch_from_idle_was_ready_until_then() {
+fn a_thread_without_a_switch_from_idle_was_ready_until_its_next_event() {
     let cycle = Run::whole().one(|run| {
         run.switch(1_100, (THREAD, 20), (IDLE, 120));
         run.on(1, 1_200, OTHER, EventKind::Waking { task: Tid(THREAD), prio: 20, target: 0 });
@@ -743,7 +743,7 @@ fn a_thread_that_is_seen_without_a_switch_from_idle_was_ready_until_then() {
 }
 
 #[test]
-fn what_a_recording_has_lost_is_no_cycle() {
+fn cycles_that_overlap_a_gap_are_dropped() {
     let lost = EventKind::Lost { count: 1, since: MonotonicNs(1_500_000) };
     let gap = Event { at: MonotonicNs(1_600_000), cpu: 3, tid: Tid(0), what: lost };
     let mut run = Run::whole();
@@ -755,7 +755,7 @@ fn what_a_recording_has_lost_is_no_cycle() {
 }
 
 #[test]
-fn a_task_on_a_cpu_without_a_switch_to_it_leaves_the_time_before_unknown() {
+fn time_before_a_task_that_was_never_switched_to_is_unknown() {
     let cycle = Run::whole().one(|run| {
         run.switch_as(1_100, (THREAD, 20), TaskState::Preempted, (OTHER, 10));
         // Another one occurs by 1,300.
@@ -767,7 +767,7 @@ fn a_task_on_a_cpu_without_a_switch_to_it_leaves_the_time_before_unknown() {
 }
 
 #[test]
-fn a_thread_that_is_moved_waits_for_the_other_cpu() {
+fn after_a_migration_the_other_cpu_explains_the_wait() {
     let cycle = Run::whole().one(|run| {
         run.on(1, 1_050, 5, EventKind::VectorEntry { vector: VECTOR });
         run.on(1, 1_051, 5, EventKind::VectorExit { vector: VECTOR });
@@ -860,7 +860,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn parts_add_up_whatever_the_stream_holds(
+        fn parts_of_a_cycle_add_up_for_any_events(
             events in proptest::collection::vec((0i64..500, 0u16..3, 0u32..4, kind()), 0..300),
             shown in 0usize..4,
         ) {
@@ -886,7 +886,7 @@ mod properties {
 
 /// After each event, the thread's open cycle shows no more than the final one.
 #[test]
-fn a_lower_bound_of_any_prefix_is_at_most_the_figure_of_the_whole() {
+fn lower_bounds_of_an_open_cycle_never_exceed_the_final_figures() {
     let mut run = Run::new();
     let sleep = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
     run.stream.select(THREAD, Some((sleep, false)));
@@ -937,7 +937,7 @@ fn a_lower_bound_of_any_prefix_is_at_most_the_figure_of_the_whole() {
 
 /// Its timer has expired, but the event is missing at the end: the sleep is overdue.
 #[test]
-fn a_thread_that_is_not_woken_in_time_is_in_a_cycle_and_one_that_waits_is_in_none() {
+fn an_overdue_sleep_opens_a_cycle_but_a_wait_for_an_event_does_not() {
     let mut run = Run::new();
     run.sleep(0, 1_000, 10);
     run.enter(1_100, NANOSLEEP, [1, 1]).start(1_101, 2_000).leave(1_102, TaskState::Sleeping, 120);

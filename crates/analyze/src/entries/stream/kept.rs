@@ -51,7 +51,7 @@ mod tests {
     use punctual_core::MonotonicNs;
 
     #[test]
-    fn the_newest_stay_and_the_number_is_bounded() {
+    fn the_number_of_origins_is_bounded_and_the_newest_are_kept() {
         let mut kept = Kept::default();
         let origin = |at| Origin { at: MonotonicNs(at), tid: Some(1), cpu: 0, via: None };
         for key in 0..10 * GENERATION {

@@ -75,7 +75,7 @@ fn vector(vector: u8) -> EventKind {
 const END: EventKind = EventKind::VectorExit { vector: 0 };
 
 #[test]
-fn what_comes_in_between_is_not_the_time_of_what_is_around() {
+fn nested_entries_are_excluded_from_own_time() {
     let softirq = |vector| EventKind::SoftirqEntry { vector };
     let (stream, all) = entries(&[
         (0, CPU, 1, EventKind::SoftirqRaise { vector: 7 }),
@@ -93,7 +93,7 @@ fn what_comes_in_between_is_not_the_time_of_what_is_around() {
 }
 
 #[test]
-fn a_task_that_a_timer_wakes_has_who_armed_it_through_its_handler() {
+fn a_task_woken_by_a_timer_has_the_thread_that_armed_it_as_originator() {
     let (_, all) = entries(&[
         (0, ELSEWHERE, 7, named("hrtimer_start", [0x1000, WAKEUP])),
         (500, CPU, 1, vector(236)),
@@ -115,7 +115,7 @@ fn a_task_that_a_timer_wakes_has_who_armed_it_through_its_handler() {
 }
 
 #[test]
-fn the_tick_is_nobodys_and_says_what_keeps_it() {
+fn a_tick_has_a_dependency_but_no_originator() {
     let (_, all) = entries(&[
         (0, CPU, 1, named("hrtimer_start", [0x2000, TICK])),
         (5, CPU, 1, named("tick_stop", [0, 8])),
@@ -130,7 +130,7 @@ fn the_tick_is_nobodys_and_says_what_keeps_it() {
 }
 
 #[test]
-fn further_functions_have_entries_of_their_own_and_idle_calls_need_no_interrupt() {
+fn each_called_function_is_an_entry_with_or_without_an_interrupt() {
     let call = |at, function, call| (at, CPU, 1, named("csd_function_entry", [function, call]));
     let end = |at, call| (at, CPU, 1, named("csd_function_exit", [call, 0]));
     let (stream, all) = entries(&[
@@ -158,7 +158,7 @@ fn further_functions_have_entries_of_their_own_and_idle_calls_need_no_interrupt(
 }
 
 #[test]
-fn ipis_and_work_items_have_who_sent_and_queued_them() {
+fn the_originator_of_an_ipi_or_work_item_is_its_sender() {
     let (_, all) = entries(&[
         (0, ELSEWHERE, 7, named("ipi_send_cpu", [CPU.into(), 0])),
         (10, CPU, 1, vector(253)),
@@ -181,7 +181,7 @@ fn ipis_and_work_items_have_who_sent_and_queued_them() {
 }
 
 #[test]
-fn a_task_that_is_moved_has_the_mover_and_one_that_is_woken_elsewhere_the_waker() {
+fn the_originator_of_a_task_is_its_waker_or_the_task_that_moved_it() {
     let moved = |task, from| EventKind::Migrate { task: Tid(task), from, to: CPU };
     let (_, all) = entries(&[
         (0, ELSEWHERE, 7, waking(2)),
@@ -197,7 +197,7 @@ fn a_task_that_is_moved_has_the_mover_and_one_that_is_woken_elsewhere_the_waker(
 }
 
 #[test]
-fn what_tasks_do_themselves_is_counted_and_losses_make_nobody_guilty() {
+fn own_entries_are_counted_and_after_losses_the_originator_is_unknown() {
     let call = |number| EventKind::SyscallEnter { number, args: [0; 2] };
     let (stream, all) = entries(&[
         (0, CPU, 1, call(3)),
@@ -220,7 +220,7 @@ fn what_tasks_do_themselves_is_counted_and_losses_make_nobody_guilty() {
 }
 
 #[test]
-fn an_nmi_is_what_its_event_says() {
+fn an_nmi_begins_and_lasts_as_its_event_states() {
     let (_, all) = entries(&[(1_000, CPU, 1, named("nmi_handler", [0xabc, 300]))]);
     let [nmi] = &all[..] else { panic!("{all:#?}") };
     assert_eq!((nmi.served, nmi.begin.0, nmi.own.ns()), (Served::Nmi(0xabc), 700, 300));

@@ -36,7 +36,7 @@ fn waits_for_a_holder_behind(hog: (u32, i16), inherits: bool) -> Explanation {
 }
 
 #[test]
-fn who_keeps_the_holder_of_a_lock_from_its_cpu_inverts_priorities_if_it_is_below_the_thread() {
+fn a_task_below_the_waiter_that_preempts_the_lock_holder_is_an_inversion() {
     let by = Tid(9);
     let inverted = longest(&waits_for_a_holder_behind((9, 40), false));
     assert_eq!(inverted, (Cause::Inversion { holder: Tid(6), by }, 300));
@@ -48,7 +48,7 @@ fn who_keeps_the_holder_of_a_lock_from_its_cpu_inverts_priorities_if_it_is_below
 }
 
 #[test]
-fn whoever_inherits_the_priority_has_the_lock() {
+fn the_task_that_inherits_the_priority_is_the_lock_holder() {
     let explanation = waits_for_a_holder_behind((9, 40), true);
     assert_eq!(explanation.chain[0], Tid(6), "{explanation:?}");
 }
@@ -87,7 +87,7 @@ fn a_task_that_moves_the_thread_is_no_hog() {
 }
 
 #[test]
-fn reclaim_takes_the_time_of_who_runs_and_of_who_sleeps_in_it() {
+fn reclaim_includes_running_and_sleeping_time() {
     let events = [
         switch(50, 0, (5, LOWER), TaskState::Preempted, (THREAD, OWN)),
         event(110, 0, THREAD, EventKind::ReclaimBegin { order: 0 }),
@@ -104,7 +104,7 @@ fn reclaim_takes_the_time_of_who_runs_and_of_who_sleeps_in_it() {
 }
 
 #[test]
-fn a_wake_up_on_another_cpu_is_on_its_way_until_that_cpu_takes_it() {
+fn a_remote_wake_up_is_in_progress_until_the_target_cpu_enqueues_it() {
     let explained = |running: (u32, i16)| {
         let events = [
             switch(50, 0, (THREAD, OWN), TaskState::Sleeping, running),
@@ -123,7 +123,7 @@ fn a_wake_up_on_another_cpu_is_on_its_way_until_that_cpu_takes_it() {
 
 /// From 100 on, the kernel's `prio` is that of time-sharing: 100 is nice −20.
 #[test]
-fn the_most_favoured_time_sharing_task_preempts_nobody() {
+fn nice_minus_20_is_runqueue_delay_not_preemption() {
     let ready = |own: i16, other: i16| {
         let (own, other) = ((THREAD, own), (9, other));
         let events = [
@@ -157,7 +157,7 @@ fn the_most_favoured_time_sharing_task_preempts_nobody() {
 }
 
 #[test]
-fn a_page_fault_ends_with_the_next_event_of_its_task_and_takes_20_us_at_most() {
+fn a_page_fault_lasts_until_the_next_event_but_at_most_20_us() {
     let fault = |at: i64, page: u64| {
         event(at, 0, THREAD, EventKind::PageFault { address: page << 12, ip: 2, user: true })
     };

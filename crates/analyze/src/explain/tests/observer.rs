@@ -4,7 +4,7 @@ use super::*;
 
 /// Interrupts were disabled and then preemption, while thread 5 ran.
 #[test]
-fn threads_of_punctual_are_the_observer_and_no_culprit() {
+fn threads_of_punctual_are_observers_instead_of_culprits() {
     let events = [
         vec![event(90, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] })],
         timer(150, 0, 5).into(),

@@ -43,7 +43,7 @@ fn total(explanation: &Explanation, cause: Cause) -> i64 {
 /// A handler that wakes the thread within the slack is part of it, as in `attach`: until then the
 /// kernel may defer the wake-up.
 #[test]
-fn what_the_kernel_may_defer_a_timer_by_is_slack_and_the_rest_is_not() {
+fn a_timer_delay_up_to_the_slack_is_timer_slack() {
     for (at, slack) in [(120, 25), (150, 50), (180, 50)] {
         let events = asleep_until(at, expiry(Some(SLACK)));
         let explanation = explained(interval(100, at + 25, Kind::Timer), &events);
@@ -55,7 +55,7 @@ fn what_the_kernel_may_defer_a_timer_by_is_slack_and_the_rest_is_not() {
 
 /// Kernel records show it only at the start of the timer.
 #[test]
-fn slack_is_found_where_the_timer_was_started() {
+fn timer_slack_is_read_from_the_start_of_the_timer() {
     let expires = MonotonicNs(100);
     let started = |timer, slack| {
         event(
@@ -75,7 +75,7 @@ fn slack_is_found_where_the_timer_was_started() {
 }
 
 #[test]
-fn a_timer_without_slack_and_other_waits_have_none() {
+fn timers_without_slack_and_waits_in_a_cycle_have_no_timer_slack() {
     let events = asleep_until(150, expiry(None));
     let explanation = explained(interval(100, 175, Kind::Timer), &events);
     assert_eq!(total(&explanation, Cause::TimerSlack), 0);
@@ -121,7 +121,7 @@ fn signal(at: i64, by: u32, task: u32, signal: u8) -> Event {
 }
 
 #[test]
-fn who_sent_the_signal_stopped_the_thread() {
+fn the_sender_of_the_stop_signal_is_named() {
     let known = |by| (Cause::Stopped { by: Some(Tid(by)), continued_by: Some(Tid(GOES_ON)) }, 790);
     let unknown = (Cause::Stopped { by: None, continued_by: Some(Tid(GOES_ON)) }, 790);
     let (other, leader) = (30, 2);
@@ -166,7 +166,7 @@ fn frozen(result: i64, after: Option<EventKind>) -> Vec<Event> {
 }
 
 #[test]
-fn a_frozen_thread_is_stopped_by_who_froze_it() {
+fn a_frozen_thread_is_stopped_by_the_task_that_froze_it() {
     let (by, continued_by) = (Some(Tid(STOPS)), Some(Tid(GOES_ON)));
     assert_eq!(stop(&frozen(RESTART, None), &[]), (Cause::Stopped { by, continued_by }, 790));
     assert_eq!(stop(&frozen(-4, None), &[]), (Cause::Stopped { by, continued_by }, 790));

@@ -79,7 +79,7 @@ fn a_live_display_is_one_run() {
 }
 
 #[test]
-fn hwlatdetect_before_it_named_its_fields() {
+fn output_of_old_hwlatdetect_without_field_names_is_imported() {
     let bundle = imported(field!("hwlatdetect-before-ts.txt"));
     let of = series(&bundle);
     let figures = |series: &Series| {
@@ -119,7 +119,7 @@ fn an_empty_histogram_blames_no_option() {
 }
 
 #[test]
-fn indentation_changes_nothing() {
+fn indented_output_is_imported_like_plain_output() {
     let indented = field!("timerlat-indented.txt");
     let plain: String = indented.lines().map(|line| format!("{}\n", line.trim())).collect();
     let figures = |text: &str| -> Vec<(String, u64, Option<Nanos>)> {
@@ -171,7 +171,7 @@ fn a_policy_is_that_of_each_thread() {
 }
 
 #[test]
-fn who_hit_stop_tracing_is_named() {
+fn the_cpu_that_hit_stop_tracing_is_named() {
     let plain = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 \
                  00:00:01\nIndex   IRQ-001   Thr-001   IRQ-002   Thr-002\n\
                  5   1   0   1   1\n9   0   1   0   0\nover:   0   0   0   0\n\
@@ -186,7 +186,7 @@ fn who_hit_stop_tracing_is_named() {
 }
 
 #[test]
-fn json_of_another_tool_is_named() {
+fn json_of_an_unsupported_tool_is_refused_by_name() {
     for (json, expected) in [
         ("{\"fio version\": \"fio-3.33\", \"jobs\": []}", "this is JSON of fio"),
         ("{\"results\": [{\"command\": \"ls\"}]}", "this is JSON of hyperfine"),
@@ -200,7 +200,7 @@ fn json_of_another_tool_is_named() {
 }
 
 #[test]
-fn jitterdebuggers_results_come_over_exactly() {
+fn jitterdebugger_results_are_imported_exactly() {
     let bundle = imported(text(jitterdebugger!("results.json")));
     let of = series(&bundle);
     let names: Vec<&str> = of.iter().map(|series| series.meta.name.as_str()).collect();

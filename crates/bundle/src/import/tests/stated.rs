@@ -59,7 +59,7 @@ fn table(text: &str, name: &str) -> Vec<Vec<Cell>> {
 }
 
 #[test]
-fn an_analysis_alone_is_the_latency_that_stopped_rtla() {
+fn an_rtla_analysis_without_histogram_is_imported_as_its_latency() {
     let text = data!("field/timerlat-top-auto-analysis.txt");
     assert_eq!(figures(text), [of("CPU 1/irq", 1, 709_250, 709_250)]);
     assert_eq!(outcome(text), stopped_above("CPU 1/irq", 709_250));
@@ -72,7 +72,7 @@ fn an_analysis_alone_is_the_latency_that_stopped_rtla() {
 }
 
 #[test]
-fn a_count_of_0_is_no_series_and_the_largest_number_no_figure() {
+fn columns_with_a_zero_count_are_not_imported_as_series() {
     let text = data!("field/timerlat-no-sample-on-cpu2.txt");
     let names: Vec<String> = figures(text).into_iter().map(|of| of.0).collect();
     assert_eq!(names, ["CPU 1/irq", "CPU 1/thread", "CPU 1/user", "CPU 2/irq", "CPU 2/thread"]);
@@ -179,7 +179,7 @@ fn tables_of_top_are_figures_without_a_distribution() {
 }
 
 #[test]
-fn noise_of_a_period_is_a_series_and_counts_are_a_table() {
+fn osnoise_is_imported_as_series_and_its_counts_as_table() {
     let text = data!("rtla-6.12/osnoise-top.txt");
     let noise = |name: &str, count, max| (name.to_owned(), count, None, Some(max));
     let expected = [noise("CPU 0/noise", 2, 574_538_000), noise("CPU 1/noise", 2, 584_773_000)];
@@ -201,7 +201,7 @@ fn noise_of_a_period_is_a_series_and_counts_are_a_table() {
 }
 
 #[test]
-fn histograms_without_names_or_figures_are_read_as_far_as_they_go() {
+fn histograms_without_column_names_or_totals_are_imported() {
     let text = data!("rtla-6.12/timerlat.txt");
     let bare: String = text
         .lines()
@@ -274,7 +274,7 @@ fn the_tracers_own_table_is_an_import() {
 }
 
 #[test]
-fn hwlatdetect_says_what_it_watched_and_counts_smis() {
+fn coverage_and_smis_of_hwlatdetect_are_reported() {
     let text = data!("field/hwlatdetect-with-smis.txt");
     let smis = finding(text, "smis");
     assert!(smis.message.starts_with("3 system management interrupts"), "{smis:?}");
@@ -371,7 +371,7 @@ fn a_histogram_of_xenomai_corrects_for_missed_periods() {
 }
 
 #[test]
-fn delays_of_perf_sched_are_series_and_waits_are_not() {
+fn scheduling_delays_of_perf_sched_are_imported_as_series() {
     let text = data!("field/perf-sched-timehist.txt");
     let all = figures(text);
     assert_eq!(all[0], of("schbench[28773/28574]", 1, 60_237_000, 60_237_000));
@@ -401,7 +401,7 @@ fn delays_of_perf_sched_are_series_and_waits_are_not() {
 }
 
 #[test]
-fn percentiles_are_those_that_the_tool_states() {
+fn percentiles_stated_by_a_tool_are_kept() {
     let text = data!("others/schbench.txt");
     let all = figures(text);
     let expected =
@@ -458,7 +458,7 @@ fn reports_of_rteval_have_the_figures_of_each_core() {
 }
 
 #[test]
-fn text_of_another_tool_is_named_with_what_to_do() {
+fn text_of_an_unsupported_tool_is_refused_with_a_suggestion() {
     for (text, name, to_do) in [
         (data!("perf-6.1/sched-map.txt"), "perf sched map", "punctual explain perf.data"),
         ("# Overhead  Command\n", "perf report", "punctual explain perf.data"),

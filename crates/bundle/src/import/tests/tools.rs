@@ -86,7 +86,7 @@ fn figures(series: &Series) -> (i64, i64, u64) {
 }
 
 #[test]
-fn every_captured_file_comes_over_under_its_own_kind() {
+fn every_captured_file_is_imported_with_its_workload() {
     for (kind, name, text) in CAPTURED {
         let bundle = imported(text);
         let series = series(&bundle);
@@ -112,7 +112,7 @@ fn every_captured_file_comes_over_under_its_own_kind() {
 }
 
 #[test]
-fn a_thread_without_a_cycle_does_not_refuse_the_others() {
+fn a_thread_without_cycles_does_not_prevent_the_import() {
     let text = file("rt-tests-2.4/nan.json");
     assert!(text.contains("\"avg\": -nan"));
     let bundle = imported(text);
@@ -127,7 +127,7 @@ fn a_thread_without_a_cycle_does_not_refuse_the_others() {
 }
 
 #[test]
-fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
+fn json_and_text_agree_on_a_run_ended_by_a_latency() {
     let outcome = |name: &str| imported(file(name)).manifest.ending.unwrap().outcome;
     for (json, text) in [
         ("rt-tests-2.4/break.json", "rt-tests-2.4/break.txt"),
@@ -154,7 +154,7 @@ fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
 
 /// Without -f, oslat runs with time sharing, which is then the request.
 #[test]
-fn scheduling_that_a_tool_states_is_what_it_was_asked_for() {
+fn the_policy_stated_by_a_tool_counts_as_requested() {
     for (_, name, text) in CAPTURED {
         for one in series(&imported(text)) {
             assert!(
@@ -172,7 +172,7 @@ fn scheduling_that_a_tool_states_is_what_it_was_asked_for() {
 }
 
 #[test]
-fn values_are_a_distribution() {
+fn values_of_verbose_output_are_imported_as_distribution() {
     let text = file("rt-tests-2.4/verbose.txt");
     let bundle = imported(text);
     for (index, series) in series(&bundle).into_iter().enumerate() {
@@ -237,7 +237,7 @@ fn text_and_json_of_one_run_agree() {
 }
 
 #[test]
-fn oslats_bins_are_named_by_their_upper_edge_and_the_last_holds_the_rest() {
+fn oslat_bins_are_imported_by_their_upper_edge() {
     let bundle = imported(file("rt-tests-2.4/oslat.json"));
     let first = series(&bundle)[0];
     assert_eq!(first.meta.cpus.to_string(), "0");
@@ -278,7 +278,7 @@ fn pairs_have_the_receivers_figures() {
 }
 
 #[test]
-fn hwlatdetect_keeps_what_lies_above_its_threshold() {
+fn only_gaps_above_the_threshold_are_imported_from_hwlatdetect() {
     let bundle = imported(file("rt-tests-2.4/hwlatdetect.txt"));
     let of = series(&bundle);
     let names: Vec<&str> = of.iter().map(|series| series.meta.name.as_str()).collect();
@@ -309,7 +309,7 @@ fn rtla_has_a_series_for_each_column() {
 }
 
 #[test]
-fn what_cannot_be_imported_says_what_can() {
+fn a_refused_import_names_the_supported_tools() {
     let other = "{\"file_version\": 1, \"cmdline:\": \"pi_stress -D 1\", \"inversion\": 35881}";
     assert!(
         refused(other)

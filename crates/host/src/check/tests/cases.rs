@@ -518,7 +518,7 @@ fn changed(changes: &[(&str, &str)]) -> FakeFiles {
 }
 
 #[test]
-fn each_case_is_judged_as_it_should_be() {
+fn each_case_has_its_expected_verdict() {
     let mut wrong = Vec::new();
     for (rule, changes, expected) in CASES {
         let result = result(&changed(changes), None, rule);
@@ -547,7 +547,7 @@ fn each_rule_has_a_bad_case() {
 }
 
 #[test]
-fn services_on_named_cpus() {
+fn affinities_of_systemd_services_are_judged() {
     let files = || changed(&[("/sys/devices/system/cpu/isolated", "")]);
     let verdict = |files: FakeFiles| result(&files, Some("2-3"), "systemd-affinity").verdict;
     assert_eq!(verdict(files()), Advice);
@@ -570,7 +570,7 @@ fn services_on_named_cpus() {
 }
 
 #[test]
-fn a_guest_is_not_blamed_for_what_its_host_governs() {
+fn rules_controlled_by_the_host_do_not_apply_in_a_guest() {
     let guest = || {
         changed(&[(
             CPUINFO,
@@ -604,7 +604,7 @@ fn version_1_cpusets_outside_load_balancing_are_partitions() {
 }
 
 #[test]
-fn what_can_be_fixed_is_written_to_files_that_were_read() {
+fn proposed_fixes_make_their_rule_pass() {
     let fixable = [
         "numa-balancing",
         "governor",

@@ -34,7 +34,7 @@ fn summary(host: &str, cpus: Option<&str>) -> String {
 }
 
 #[test]
-fn debian_standard() {
+fn the_standard_debian_kernel_is_judged() {
     insta::assert_snapshot!(summary("debian-standard", None), @r#"
     bad:
       preemption-model clocksource
@@ -63,7 +63,7 @@ fn debian_standard() {
 }
 
 #[test]
-fn debian_rt() {
+fn the_debian_rt_kernel_is_judged() {
     insta::assert_snapshot!(summary("debian-rt", None), @r#"
     bad:
       clocksource
@@ -92,7 +92,7 @@ fn debian_rt() {
 }
 
 #[test]
-fn arm64_board() {
+fn an_arm64_board_is_judged() {
     insta::assert_snapshot!(summary("arm64-board", Some("3")), @r#"
     bad:
       preemption-model
@@ -120,7 +120,7 @@ fn arm64_board() {
 }
 
 #[test]
-fn cloud_guest() {
+fn a_cloud_guest_is_judged() {
     insta::assert_snapshot!(summary("cloud-guest", None), @r#"
     bad:
       preemption-model
@@ -236,7 +236,7 @@ fn names(pattern: &str, path: &str) -> bool {
 }
 
 #[test]
-fn the_capture_script_copies_whatever_is_read() {
+fn the_capture_script_copies_every_file_that_rules_read() {
     let list = std::fs::read_to_string(hosts().join("files-read")).expect("the list is there");
     let patterns: Vec<&str> = list
         .lines()

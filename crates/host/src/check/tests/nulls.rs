@@ -236,7 +236,7 @@ proptest! {
 
     /// A single bad setting of the same machines is found.
     #[test]
-    fn one_bad_setting_among_good_ones_is_found(
+    fn a_single_bad_setting_is_found_by_its_rule_alone(
         numbers in prop::collection::vec(any::<u16>(), NUMBERS),
         bad in prop::sample::select(BAD),
     ) {

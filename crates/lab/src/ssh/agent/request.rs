@@ -53,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_order_arrives_as_it_was_given() {
+    fn a_run_request_is_decoded_as_encoded() {
         let request = RunRequest {
             keep_for: Duration::from_secs(86_400),
             file: "my experiment.toml".into(),

@@ -50,7 +50,7 @@ fn run(shell: &[&str], script: &str) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn only_tame_paths_are_taken() {
+fn only_valid_staging_paths_are_accepted() {
     let directory = RemoteDirectory::named("/run/punctual-ssh-aB3 00ff").unwrap();
     assert_eq!(directory.id(), "aB3");
     let command = directory.command("attach", 7);
@@ -89,7 +89,7 @@ fn scripts_are_one_line_in_single_quotes() {
 }
 
 #[test]
-fn what_was_made_is_found_and_removed() {
+fn a_staging_directory_is_found_and_removed() {
     for shell in shells() {
         let place = tempfile::tempdir().unwrap();
         let base = place.path().canonicalize().unwrap().join("home/.cache");
@@ -134,7 +134,7 @@ fn what_was_made_is_found_and_removed() {
 }
 
 #[test]
-fn what_is_not_the_directory_that_was_made_is_not_entered() {
+fn a_replaced_staging_directory_is_not_entered() {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("SKIPPED: lacks root: no directory of another user is tried");
@@ -201,7 +201,7 @@ fn a_directory_that_is_exchanged_meanwhile_starts_nothing_of_others() {
 }
 
 #[test]
-fn a_base_that_others_can_change_is_not_used() {
+fn a_base_directory_writable_by_others_is_refused() {
     let is_root = rustix::process::geteuid().is_root();
     for shell in shells() {
         let place = tempfile::tempdir().unwrap();

@@ -82,7 +82,7 @@ fn overruns() -> Vec<i64> {
 }
 
 #[test]
-fn a_release_that_the_kernel_reports_gives_the_injected_delays_whatever_the_phase() {
+fn releases_reported_by_the_kernel_yield_exactly_the_injected_delays() {
     let delays = overruns();
     let (taken, book) = simulate::<true>(&delays, 400);
     let latencies: Vec<i64> = taken.iter().map(|(_, latency, _)| *latency).collect();
@@ -92,7 +92,7 @@ fn a_release_that_the_kernel_reports_gives_the_injected_delays_whatever_the_phas
 }
 
 #[test]
-fn an_estimated_release_begins_anew_after_a_miss_and_reports_its_quality() {
+fn the_estimate_of_a_release_restarts_after_a_missed_period() {
     let (taken, book) = simulate::<false>(&overruns(), 100);
     for (due, latency, missed) in &taken {
         let injected = *latency >= 2 * PERIOD && *missed == 2;

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_counted_once() {
+    fn pages_shared_by_blocks_are_counted_once() {
         let block = |at, size| Block {
             size,
             visit: 0,
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_those_of_the_way_that_memory_is_asked_for() {
+    fn expected_kernel_counts_follow_the_kind_of_allocation() {
         // All pages, those of user space, page faults.
         let of = |pages, user: Option<u64>, faults, flags| {
             let counts =

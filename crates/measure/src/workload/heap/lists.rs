@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_correlation_has_the_interval_of_its_number_of_lists() {
+    fn the_interval_of_a_correlation_narrows_with_the_number_of_lists() {
         let of = |r, lists| correlated("r", "", r, lists).interval.unwrap();
         // 1.96 √(1.06 / 100) = 0.2018; tanh(0.5493 ∓ 0.2018).
         let [low, high] = of(0.5, 103);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn each_list_is_in_the_table_with_bytes_pages_and_time() {
+    fn each_list_is_a_row_with_bytes_pages_and_times() {
         let mut lists = Lists::new();
         let node = |at| Block {
             size: 40,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_follows_pages_and_time_that_grows() {
+    fn cost_per_page_and_growth_over_time_are_distinguished() {
         let of = |touch: fn(u64) -> i64| {
             let mut lists = Lists::new();
             for number in 0..100u64 {

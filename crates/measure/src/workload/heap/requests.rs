@@ -82,7 +82,7 @@ mod tests {
         Block { size: 0, visit: 0, at: 0, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
 
     #[test]
-    fn a_list_is_visited_whole_in_an_order_that_a_seed_decides() {
+    fn a_list_is_visited_completely_in_an_order_given_by_the_seed() {
         let plan =
             HeapPlan { sizes: Sizes::List, nodes: 50, size: Bytes(40), ..HeapPlan::default() };
         let of = |seed| {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_of_random_lists_go_from_a_node_to_the_largest() {
+    fn sizes_of_random_lists_range_from_one_node_to_the_largest() {
         let plan = HeapPlan { sizes: Sizes::RandomList, size: Bytes(40), ..HeapPlan::default() };
         let mut requests = Requests::new(&plan, 7);
         let most = (4 << 20) / 40;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_sizes_are_visited_as_they_come() {
+    fn blocks_of_fixed_size_are_visited_in_order() {
         let mut blocks = [NONE; 3];
         Requests::new(&HeapPlan::default(), 1).fill(&mut blocks, 3);
         assert_eq!(

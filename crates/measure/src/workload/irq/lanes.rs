@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_that_have_passed_are_skipped_and_counted() {
+    fn releases_that_have_passed_are_skipped_and_counted() {
         let mut pace = Periods::new(1_000, Nanos(100));
         assert_eq!(pace.next(0), (1_000, 0));
         assert_eq!(pace.next(1_050), (1_100, 0));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_always_behind_rests() {
+    fn a_thread_that_is_always_late_sleeps_in_between() {
         let mut pace = Periods::new(0, Nanos(100_000));
         let (mut now, mut rests) = (50, 0);
         for _ in 0..2_000 {

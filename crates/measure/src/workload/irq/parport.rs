@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_parallel_port_is_refused_with_what_to_do() {
+    fn a_device_that_is_no_parallel_port_is_refused_with_a_remedy() {
         for (device, expected) in
             [("/dev/null", "is not a parallel port"), ("/dev/parport99", "No such file")]
         {

@@ -131,7 +131,7 @@ mod tests {
     );
 
     #[test]
-    fn rows_are_found_by_number_words_and_handler() {
+    fn interrupt_rows_are_found_by_number_description_or_handler() {
         let count = |row: &Row, cpu| Rows { row: row.clone(), cpu }.count_in(TEXT);
         assert_eq!(count(&Row::Number(11), None), Some(15));
         assert_eq!(count(&Row::Number(11), Some(2)), Some(5));

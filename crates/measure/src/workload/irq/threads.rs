@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_raises_gives_way_to_the_waiter_and_to_every_handler() {
+    fn the_raising_thread_has_a_priority_below_waiter_and_handlers() {
         assert_eq!(below(fifo(95), &[]), fifo(94));
         assert_eq!(below(fifo(95), &[handler(fifo(50)), handler(fifo(49))]), fifo(48));
         assert_eq!(below(fifo(10), &[handler(fifo(50))]), fifo(9));

@@ -167,7 +167,7 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     #[test]
-    fn a_ticket_knows_how_many_are_ahead_also_where_numbers_begin_again() {
+    fn a_ticket_counts_the_waiters_ahead_even_if_numbers_wrap() {
         let lock = Lock::new(LockKind::Ticket).unwrap();
         let before = u64::from(u32::MAX - 1);
         lock.raw.tickets.store((before * TICKET) | before, Ordering::Relaxed);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_excludes() {
+    fn every_kind_of_lock_provides_mutual_exclusion() {
         use LockKind::*;
         for kind in [Normal, Pi, Robust, Adaptive, Spin, Ticket, Rwlock] {
             let (lock, count) = (Lock::new(kind).unwrap(), AtomicU32::new(0));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spinning_thread_can_give_up() {
+    fn a_spinning_thread_can_abandon_the_lock() {
         for kind in [LockKind::Spin, LockKind::Ticket] {
             let lock = Lock::new(kind).unwrap();
             assert_ne!(lock.lock(|| false), Grant::GivenUp);

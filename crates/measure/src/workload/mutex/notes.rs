@@ -449,7 +449,7 @@ mod tests {
     /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it
     /// requested at 45, after it had read the number of acquisitions before all of them.
     #[test]
-    fn a_thread_preempted_before_its_request_was_not_overtaken_meanwhile() {
+    fn acquisitions_before_a_request_do_not_overtake_it() {
         let plan = MutexPlan { terms: 64, ..MutexPlan::default() };
         let size = super::super::arena::Size { threads: 3, log: 64, rounds: 1, rests: false };
         let arena = Arc::new(Arena::new(&plan, size, Arc::default()).unwrap());
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn jains_index_is_what_it_is_defined_to_be() {
+    fn jains_index_follows_its_definition() {
         assert_eq!(jain(&[5, 5, 5, 5]), 1.0);
         assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
         assert_eq!(jain(&[1, 2]), 0.9);

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_counts_where_the_thread_slept_and_was_not_preempted() {
+    fn a_futex_wait_counts_only_if_the_thread_slept_unpreempted() {
         let usage = |voluntary_switches, involuntary_switches| Usage {
             voluntary_switches,
             involuntary_switches,

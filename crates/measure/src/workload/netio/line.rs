@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_whole_over_every_transport() {
+    fn messages_arrive_complete_over_every_transport() {
         for (transport, message) in [
             (Transport::Tcp, 100_000),
             (Transport::Udp, 65_507),

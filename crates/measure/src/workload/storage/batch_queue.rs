@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_arrive_whole_and_in_order_and_what_has_no_room_is_counted() {
+    fn batches_arrive_complete_in_order_or_are_counted_as_dropped() {
         let (mut queue, consumer) = batch_queue(2, 3);
         let full: Vec<bool> = (0..6u8).map(|number| queue.put(&[number, number])).collect();
         assert_eq!(full, [false, false, true, false, false, true]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn two_threads() {
+    fn batches_passed_between_two_threads_arrive_complete() {
         let (mut queue, consumer) = batch_queue(8, 4);
         let writer = std::thread::spawn(move || {
             let mut sum = 0u64;

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_what_lies_between_two_readings() {
+    fn a_storage_step_lasts_between_two_clock_readings() {
         let stamps = |mode, forcing| {
             record_file(mode, forcing).write(&Simulated::default(), b"a record").unwrap()
         };
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_begins_again_before_it_is_too_large() {
+    fn the_file_is_restarted_before_it_exceeds_its_limit() {
         let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
         let ticks = Simulated::default();
         for byte in [1u8, 2, 3] {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_opened_is_counted_and_no_sample() {
+    fn a_failed_open_is_counted_but_yields_no_sample() {
         let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
         file.path = c"/no/such/file".into();
         assert_eq!(file.write(&Simulated::default(), b"a record"), None);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_cannot_be_written_leaves_its_place_free() {
+    fn a_failed_write_does_not_advance_the_file_offset() {
         let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
         file.flags = libc::O_RDONLY | libc::O_CLOEXEC;
         assert!(file.write(&Simulated::default(), b"a record").is_some());

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_old_and_new_kernels() {
+    fn block_statistics_of_old_and_new_kernels_are_parsed() {
         let old = parse_stat("1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!(old, DeviceCounts { writes: 5, bytes: 7 * 512, flushes: None });
         assert_eq!(

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_resolved_where_its_spread_carries_it() {
+    fn a_switch_cost_is_resolved_only_if_it_exceeds_its_spread() {
         let cost = indirect(&pairs(200, 5_000, 3_000), 30).unwrap();
         assert!(cost.is_resolved && cost.least > 4_000 && cost.most < 6_000, "{cost:?}");
         assert!((4_500..5_500).contains(&cost.indirect), "{cost:?}");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_is_that_of_order_statistics() {
+    fn the_interval_of_the_switch_cost_uses_order_statistics() {
         let walks: Vec<Walks> = (1..=100).map(|k| Walks { after: k, alone: 0 }).collect();
         let cost = indirect(&walks, 0).unwrap();
         // The tables: of 100 values the 40th and the 61st, with 95 %.

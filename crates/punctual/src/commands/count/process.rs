@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proc_counts_of_a_process_is_read() {
+    fn cpu_times_and_switches_are_parsed_from_proc() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 9 0 0 0 25 4 0 0 20 0 3 0 100 1 1";
         assert_eq!(times(stat), Some((Nanos(250_000_000), Nanos(40_000_000))));
         assert_eq!(times("7 (a) S 1"), None);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_of_threads_that_lived_all_the_while() {
+    fn context_switches_are_unavailable_if_a_thread_ended() {
         let seen = |all: &[(i32, (u64, u64))]| Seen {
             switches: all.iter().copied().collect(),
             ..Seen::default()

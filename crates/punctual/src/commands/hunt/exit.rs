@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_for_bisecting() {
+    fn exit_codes_are_mapped_for_git_bisect() {
         let codes = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence]
             .map(|exit| for_bisect(Ok(exit)).map(|exit| exit as u8).ok());
         assert_eq!(codes, [Some(0), Some(128), Some(128), Some(1), Some(125)]);

@@ -300,7 +300,7 @@ mod tests {
     use crate::exit::Exit;
 
     #[test]
-    fn an_explanation_of_other_samples_is_not_shown() {
+    fn an_explanation_recorded_for_other_samples_is_refused() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles/good");
         let bundle = Bundle::open(&path).expect("a bundle");
         let ended = |recorded| {

@@ -194,7 +194,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_page_leads_to_another_from_wherever_it_is() {
+    fn links_between_pages_are_relative() {
         let way = |page: &str, other: &str| from(Path::new(page), Path::new(other));
         let cell = "/a/lab/cells/x/r1/report.html";
         assert_eq!(way("/a/lab/p.html", cell).as_deref(), Some("cells/x/r1/report.html"));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_the_culprit_fit_into_80_columns() {
+    fn the_live_view_of_threads_fits_into_80_columns() {
         let expected = "\
 linuxcnc  3 threads with cycles
                              12 %, 8 min 45 s left                              
@@ -149,7 +149,7 @@ last minute  task kworker/1:2: 12.35 ms in 31 cycles";
     }
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn threads_that_do_not_fit_are_counted() {
         let text = drawn(&attached(), 80, 8);
         assert!(text.contains("+ 3 more") && text.contains("last minute"), "{text}");
         for (width, height) in [(0, 0), (10, 3), (20, 5), (200, 100)] {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cpu_has_a_line_with_who_took_the_most_time() {
+    fn each_cpu_line_names_the_entry_with_the_largest_total() {
         let text = drawn(&state(2), 100, 24);
         let row = "2          1,234,567       250        317.1     0.125 %  TLB shootdown, by \
                    unmapper-4713";
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn who_it_was_is_whole_in_80_columns() {
+    fn the_originator_is_not_truncated_in_80_columns() {
         let mut state = state(1);
         state.cpus[0].top = Some(TopEntry {
             what: "function call IPI smp_call_function_many_cond".to_owned(),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted_or_cut() {
+    fn cpus_that_do_not_fit_are_counted() {
         let text = drawn(&state(100), 80, 10);
         assert!(text.ends_with("+ 95 more"), "{text}");
         for (width, height) in [(0, 0), (10, 3), (20, 5), (80, 24)] {

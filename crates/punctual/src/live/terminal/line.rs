@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_both_ends() {
+    fn long_names_are_truncated_in_the_middle() {
         assert_eq!(clipped_in_the_middle("timer/cpu0", 10), "timer/cpu0");
         assert_eq!(clipped_in_the_middle("a rather long name/12", 10), "a ra…me/12");
         assert_eq!(clipped_in_the_middle("日本語日本語", 6), "日…語");

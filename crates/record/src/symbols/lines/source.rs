@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_components_are_compared() {
+    fn source_paths_are_matched_by_complete_components() {
         for (asked, noted, meant) in [
             ("loop.c", "/home/a/loop.c", true),
             ("./loop.c", "/home/a/loop.c", true),

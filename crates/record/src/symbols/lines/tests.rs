@@ -91,7 +91,7 @@ fn the_code_of_a_line_is_of_that_line() {
 }
 
 #[test]
-fn words_are_lines_or_functions() {
+fn specs_are_parsed_as_lines_or_functions() {
     let line = |text: &str| {
         LineSpec::parse(text).map(|spec| spec.map(|s| (s.binary.is_some(), s.file, s.line)))
     };
@@ -148,7 +148,7 @@ fn inlined_copies_are_all_found() {
 }
 
 #[test]
-fn lines_without_code_have_neighbours_and_wrong_names_near_ones() {
+fn lines_without_code_are_refused_with_the_nearest_lines() {
     let Some(built) = built(&["-g", "-O0"]) else { return };
     let program = built.path("program");
     let wrong = |text: &str| find(text, &program).unwrap_err();
@@ -180,7 +180,7 @@ fn lines_without_code_have_neighbours_and_wrong_names_near_ones() {
 }
 
 #[test]
-fn a_program_without_debug_information_says_what_to_do() {
+fn missing_debug_information_is_reported_with_a_remedy() {
     let Some(built) = built(&["-O1", "-s"]) else { return };
     let why = find("loop.c:10", &built.path("program")).unwrap_err();
     for part in
@@ -191,7 +191,7 @@ fn a_program_without_debug_information_says_what_to_do() {
 }
 
 #[test]
-fn separate_debug_files_are_found_by_their_link_and_those_of_other_builds_refused() {
+fn separate_debug_files_of_other_builds_are_refused() {
     let Some(built) = built(&["-g", "-O1"]) else { return };
     let steps: [&[&str]; 3] = [
         &["--only-keep-debug", "program", "program.debug"],
@@ -215,7 +215,7 @@ fn separate_debug_files_are_found_by_their_link_and_those_of_other_builds_refuse
 }
 
 #[test]
-fn libraries_cpp_and_rust_have_lines_too() {
+fn lines_of_libraries_cpp_and_rust_are_found() {
     let Some(built) = built(&["-g", "-O1", "-shared", "-fPIC", "-Wl,-soname,libloop.so.1"]) else {
         return;
     };
@@ -238,7 +238,7 @@ fn libraries_cpp_and_rust_have_lines_too() {
 }
 
 #[test]
-fn no_probe_sits_on_a_nop_that_would_become_a_call() {
+fn no_probe_is_placed_on_a_patchable_nop() {
     let Some(built) = built(&["-g", "-O0"]) else { return };
     let source = "int main(void) {\n    __asm__ volatile(\".byte 0x0f, 0x1f, 0x44, 0x00, \
                   0x00\");\n    return 0;\n}\n";
@@ -316,7 +316,7 @@ proptest! {
 }
 
 #[test]
-fn the_lines_that_are_listed_are_those_that_can_be_probed() {
+fn every_listed_line_can_be_probed() {
     let Some(built) = built(&["-g", "-O0"]) else { return };
     let program = built.path("program");
     let list = |which| list_lines(&program, &which).unwrap().unwrap();

@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_without_an_outcome_was_cut_off_and_a_period_is_positive() {
+    fn a_fleet_row_without_outcome_is_a_truncated_run() {
         let row = |column: &str, field: Field| Row(BTreeMap::from([(column.to_owned(), field)]));
         let ended = |word: &str| outcome(&row("outcome", Field::Str(word.to_owned())));
         assert_eq!(outcome(&row("outcome", Field::Null)), None);

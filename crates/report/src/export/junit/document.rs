@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_others_cannot_end_an_attribute_and_are_always_xml() {
+    fn hostile_names_are_escaped_in_xml_attributes() {
         let hostile = "<a href=\"x\">&'\u{0}\u{1b}[2J\u{ffff}\n";
         assert_eq!(
             attribute(hostile),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_of_each_suite_and_of_all() {
+    fn junit_counts_are_given_per_suite_and_in_total() {
         let case = |kind: Option<NonSuccessKind>| {
             let status = kind.map_or_else(TestCaseStatus::success, |kind| {
                 TestCaseStatus::non_success(kind, "word", "why")

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_go_by_factors() {
+    fn heat_map_colours_are_logarithmic() {
         let scale = Scale { low: 10_000f64.ln(), high: 10_000_000f64.ln() };
         assert_eq!(
             [scale.class(10_000), scale.class(300_000), scale.class(10_000_000)],

@@ -90,7 +90,7 @@ fn address(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn no_path_is_taken_for_anything_else() {
+    fn link_addresses_are_percent_encoded() {
         assert_eq!(super::address("cells/6.1_rt/r1/report.html"), "cells/6.1_rt/r1/report.html");
         assert_eq!(super::address("javascript:x?#é"), "javascript%3Ax%3F%23%C3%A9");
     }

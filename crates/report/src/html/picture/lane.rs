@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_gets_rows() {
+    fn overlapping_items_get_separate_rows() {
         let lane = Lane::new(
             "g",
             "t",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_go_and_leave_no_hole_where_there_was_none() {
+    fn thinning_merges_the_shortest_items_without_gaps() {
         let states: Vec<Item> =
             (0..1_000).map(|k| item(k * 10, 10)).chain([item(10_000, 5_000)]).collect();
         let mut lanes = [Lane::new("g", "state", Kind::State, states)];

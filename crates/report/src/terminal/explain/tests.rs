@@ -113,7 +113,7 @@ fn shown(samples: Vec<Explained>, width: usize) -> String {
 }
 
 #[test]
-fn a_spike_in_80_columns() {
+fn an_explained_spike_fits_into_80_columns() {
     let text = shown(vec![spike()], 80);
     assert!(text.lines().all(|line| crate::format::width_of(line) <= 80), "{text}");
     insta::assert_snapshot!(text, @r#"
@@ -151,7 +151,7 @@ fn a_spike_in_80_columns() {
 }
 
 #[test]
-fn an_inversion_in_120_columns() {
+fn an_explained_inversion_fits_into_120_columns() {
     let text = shown(vec![inversion(), spike()], 120);
     assert!(text.lines().all(|line| crate::format::width_of(line) <= 120), "{text}");
     insta::assert_snapshot!(text, @r#"
@@ -207,7 +207,7 @@ fn an_inversion_in_120_columns() {
 
 /// The culprit is the answer: shares are hidden first, then the end of the name.
 #[test]
-fn the_legend_keeps_who_in_80_columns_and_fewer() {
+fn the_legend_keeps_the_culprit_in_80_columns_and_fewer() {
     let legend = |width: usize| {
         let text = shown(vec![inversion()], width);
         assert!(text.lines().all(|line| crate::format::width_of(line) <= width), "{text}");
@@ -230,12 +230,12 @@ fn the_legend_keeps_who_in_80_columns_and_fewer() {
 }
 
 #[test]
-fn without_samples_it_says_so() {
+fn explaining_no_samples_prints_a_message() {
     assert_eq!(shown(Vec::new(), 80), "No sample or interval matches.\n");
 }
 
 #[test]
-fn colour_paints_the_bar_and_nothing_escapes() {
+fn colour_is_used_for_the_bar_and_names_are_escaped() {
     let options = ShowOptions { color: true, ..ShowOptions::default() };
     let text = explanations(&all(vec![spike()]), 5, &Rules::default(), &options);
     assert!(text.contains("\u{1b}[97;41mAAAA"), "{text:?}");

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_recorded_is_named_and_what_is_requested_is_no_warning() {
+    fn missing_event_groups_are_a_warning_unless_requested() {
         let all = [
             Group::Sched,
             Group::Irq,

@@ -301,7 +301,7 @@ mod tests {
 
     /// Each of its two series gets its own samples and requirements.
     #[test]
-    fn entries_and_requirements_go_to_their_series() {
+    fn kernel_entries_and_requirements_are_assigned_to_their_series() {
         let number = online_cpus().expect("CPUs").first().expect("a CPU");
         let text = format!(
             "[[measure]]\nkind = \"entries\"\ncpus = \"{number}\"\nequivalence = \

@@ -130,7 +130,7 @@ pub mod tests {
     }
 
     #[test]
-    fn an_offline_second_is_no_kernel_thread() {
+    fn time_while_a_cpu_is_offline_is_no_kernel_entry() {
         let mut offline = seen();
         assert!(!offline.is_entry(&entry(1, 1_019, 1_751)));
         // Entries just before and just after, a long one on another CPU, and one that was over.
@@ -156,7 +156,7 @@ pub mod tests {
     }
 
     #[test]
-    fn cpus_that_stay_online_have_no_finding() {
+    fn cpus_that_stay_online_cause_no_finding() {
         let (chosen, mut offline) = (cpus("0-1"), Offline::default());
         for ms in 0..100 {
             offline.look(&chosen, &chosen, at(ms));
@@ -166,7 +166,7 @@ pub mod tests {
     }
 
     #[test]
-    fn one_that_comes_and_goes_is_counted_each_time() {
+    fn each_offline_period_of_a_cpu_is_counted() {
         let (chosen, mut offline) = (cpus("1"), Offline::default());
         for ms in 0..8 {
             let online = if ms % 4 < 2 { "1" } else { "0" };

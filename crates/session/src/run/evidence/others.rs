@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_on_the_same_cpus_are_found() {
+    fn other_measurements_on_the_same_cpus_are_found() {
         let text = "Num       RefCount Protocol Flags    Type St Inode Path\n0000000000000000: \
                     00000002 00000000 00000000 0002 01 123 \
                     @punctual/measures/41/0-1\n0000000000000000: 00000002 00000000 00000000 0002 \
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_seen_in_proc() {
+    fn announced_cpus_are_visible_in_proc() {
         let cpu = CpuSet::single(1_000);
         let held = Announcement::of(cpu.clone());
         let is_seen = || {

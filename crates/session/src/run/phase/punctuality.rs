@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_that_come_late_are_delays_and_what_they_do_is_none() {
+    fn late_controller_rounds_are_delays_but_long_ones_are_not() {
         let mut own = Punctuality { tick: Nanos::from_millis(100), ..Punctuality::default() };
         for at in [0, 100, 290, 390, 2_890, 2_990, 4_000] {
             own.note(MonotonicNs(at * 1_000_000), Nanos::ZERO);

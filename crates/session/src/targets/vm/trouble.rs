@@ -57,7 +57,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_remedy_fits_the_end_and_the_kernel() {
+    fn remedies_for_guest_failures_fit_the_outcome_and_kernel() {
         let vm = |kernel: KernelChoice, accel| {
             let named = crate::targets::vm::named("6.1").expect("a kernel's name");
             VmPlan { kernel, accel, ..named }

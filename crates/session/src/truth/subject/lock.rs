@@ -72,7 +72,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     #[test]
-    fn one_at_a_time_has_a_lock_of_each_kind() {
+    fn every_lock_of_the_subject_provides_mutual_exclusion() {
         for kind in [LockKind::Plain, LockKind::Inheriting, LockKind::Std] {
             let (lock, count) = (Arc::new(Lock::new(kind)), Arc::new(AtomicU64::new(0)));
             let adds = || {

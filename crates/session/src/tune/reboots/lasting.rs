@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_boot_forgets_is_no_place_for_a_tuning() {
+    fn directories_that_do_not_survive_a_reboot_are_refused() {
         let mounts = "/dev/sda1 / ext4 rw 0 0\n\
                       tmpfs /home/in\\040memory tmpfs rw 0 0\n\
                       overlay /live overlay rw 0 0\n";

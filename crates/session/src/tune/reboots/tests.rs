@@ -98,7 +98,7 @@ fn is_as_before(world: &World) {
 const LONG: i64 = 1_000_000;
 
 #[test]
-fn a_parameter_that_helps_is_found_and_one_that_never_comes_up_is_left_out() {
+fn a_parameter_that_never_boots_is_excluded_from_tuning() {
     let world = World { refuses: vec!["idle=poll"], ..World::new() };
     let place = place(&asked(LONG));
     let found = found(&world, place.path());
@@ -126,7 +126,7 @@ fn a_parameter_that_helps_is_found_and_one_that_never_comes_up_is_left_out() {
 
 /// A boot's figure is the mean of its blocks; a requirement holds if it holds in all of them.
 #[test]
-fn a_boot_is_one_observation() {
+fn measurements_of_one_boot_are_combined_into_one_block() {
     let world = World::new();
     let place = place(&asked(3_000));
     found(&world, place.path());
@@ -140,7 +140,7 @@ fn a_boot_is_one_observation() {
 }
 
 #[test]
-fn what_does_not_come_up_together_is_booted_twice_and_no_more() {
+fn a_combination_that_does_not_boot_is_tried_at_most_twice() {
     let world = World { refuses: vec!["threadirqs skew_tick=1"], ..World::new() };
     let mut spec = asked(LONG);
     spec.settings.truncate(2);
@@ -153,7 +153,7 @@ fn what_does_not_come_up_together_is_booted_twice_and_no_more() {
 }
 
 #[test]
-fn a_power_cut_leaves_nothing_out() {
+fn a_power_cut_excludes_no_parameter() {
     let world = World { power_cut: Some(2), ..World::new() };
     let place = place(&asked(3_000));
     assert!(found(&world, place.path()).not_tried.is_empty());
@@ -161,7 +161,7 @@ fn a_power_cut_leaves_nothing_out() {
 }
 
 #[test]
-fn where_the_entry_itself_does_not_come_up_all_is_taken_back() {
+fn all_changes_are_reverted_if_the_boot_entry_never_boots() {
     let world = World { refuses: vec!["panic=10"], ..World::new() };
     let place = place(&asked(LONG));
     let why = whole(&world, place.path()).err().expect("a failure").render(false);
@@ -180,7 +180,7 @@ fn where_the_entry_itself_does_not_come_up_all_is_taken_back() {
 
 /// If the boot loader boots the entry again by itself, its number reveals it.
 #[test]
-fn what_panics_under_load_is_booted_twice_and_no_more() {
+fn a_combination_that_panics_is_booted_at_most_twice() {
     for blesses in [false, true] {
         let world = World { panics: vec!["threadirqs skew_tick=1"], blesses, ..World::new() };
         let mut spec = asked(LONG);
@@ -197,7 +197,7 @@ fn what_panics_under_load_is_booted_twice_and_no_more() {
 }
 
 #[test]
-fn where_no_boot_is_for_one_time_all_is_taken_back() {
+fn without_one_time_boot_all_changes_are_reverted() {
     let world = World { cannot_clear: true, ..World::new() };
     let place = place(&asked(LONG));
     let why = whole(&world, place.path()).err().expect("a failure").render(false);
@@ -211,7 +211,7 @@ fn where_no_boot_is_for_one_time_all_is_taken_back() {
 
 /// A boot reverted before it happens, or that cannot be requested, has not failed to come up.
 #[test]
-fn what_was_not_booted_is_not_left_out() {
+fn a_parameter_that_was_never_booted_is_not_excluded() {
     for is_taken_back in [true, false] {
         let world = World::new();
         let place = place(&asked(3_000));
@@ -233,7 +233,7 @@ fn what_was_not_booted_is_not_left_out() {
 }
 
 #[test]
-fn of_a_tuning_that_cannot_begin_nothing_stays() {
+fn a_tuning_that_cannot_begin_leaves_no_files() {
     let world = World::new();
     let place = place(&asked(LONG));
     world.cannot_arm.set(1);
@@ -244,7 +244,7 @@ fn of_a_tuning_that_cannot_begin_nothing_stays() {
 }
 
 #[test]
-fn killed_at_any_step_it_goes_on_to_the_same_end() {
+fn a_tuning_killed_at_any_step_resumes_to_the_same_result() {
     let spec = asked(3_000);
     let (undisturbed, first) = (World::new(), place(&spec));
     let expected = found(&undisturbed, first.path());

@@ -178,7 +178,7 @@ fn tuning(tree: &Tree, fate: &Rc<Fate>) {
 }
 
 #[test]
-fn killed_after_any_write_all_is_taken_back_byte_for_byte() {
+fn disarm_restores_all_files_after_a_kill_at_any_write() {
     let trees: [&dyn Fn() -> Tree; 4] = [
         &|| with_grub(&[]),
         // A file without a newline at its end; the entry of an earlier boot.
@@ -255,7 +255,7 @@ fn files_of_a_boot_for_grub() {
 }
 
 #[test]
-fn systemd_boot_has_an_entry_that_counts_for_one_boot() {
+fn the_systemd_boot_entry_has_a_boot_count_of_one() {
     let tree = with_systemd_boot();
     let mut system = tree.system(None);
     system.arm("panic=10 punctual.tune=1 threadirqs").unwrap();
@@ -278,7 +278,7 @@ fn systemd_boot_has_an_entry_that_counts_for_one_boot() {
 
 /// Some versions include the count in the id of an entry, others do not.
 #[test]
-fn the_one_shot_names_the_entry_by_a_pattern_and_only_ours_is_cleared() {
+fn only_a_one_shot_set_by_punctual_is_cleared() {
     let tree = with_systemd_boot();
     let commands: Rc<RefCell<Vec<String>>> = Rc::default();
     let recorded = Rc::clone(&commands);
@@ -301,7 +301,7 @@ fn the_one_shot_names_the_entry_by_a_pattern_and_only_ours_is_cleared() {
 }
 
 #[test]
-fn grub_that_does_not_clear_the_next_entry_is_found_out() {
+fn a_grub_that_does_not_clear_next_entry_is_detected() {
     let tree = with_grub(&[]);
     let mut system = tree.system(None);
     system.arm("panic=10 punctual.tune=1").unwrap();
@@ -312,7 +312,7 @@ fn grub_that_does_not_clear_the_next_entry_is_found_out() {
 }
 
 #[test]
-fn a_directory_of_others_changes_no_other_file() {
+fn a_forged_tuning_directory_changes_no_other_file() {
     let tree = with_grub(&[("etc/shadow", "secret"), ("boot/grub/custom.cfg", "secret")]);
     let victim = tree.0.path().join("victim");
     fs::write(&victim, "secret").unwrap();
@@ -362,7 +362,7 @@ fn a_directory_of_others_changes_no_other_file() {
 }
 
 #[test]
-fn nothing_that_the_service_needs_is_forgotten_by_a_boot() {
+fn tuning_is_refused_if_a_needed_file_does_not_survive_a_reboot() {
     let tree = with_grub(&[("proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\n")]);
     let is_fine = |place: &str, program: &str, cwd: &str, loader: Option<Loader>| {
         let plan = plan(&Root::at(tree.root()), 3, Nanos::ZERO).unwrap();
@@ -382,7 +382,7 @@ fn nothing_that_the_service_needs_is_forgotten_by_a_boot() {
 }
 
 #[test]
-fn what_cannot_boot_once_is_refused_with_the_reason() {
+fn systems_without_one_time_boot_are_refused_with_the_reason() {
     let why = |tree: &Tree| {
         let plan = plan(&Root::at(tree.root()), 3, Nanos::ZERO);
         plan.err().map_or_else(String::new, |why| why.render(false))
@@ -414,7 +414,7 @@ fn what_cannot_boot_once_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_second_tuning_is_refused_and_a_unit_that_was_changed_stays() {
+fn a_second_tuning_is_refused_and_a_modified_unit_kept() {
     let tree = with_grub(&[(unit::UNIT, "[Unit]\n")]);
     let why = tree.system(None).install().expect_err("it is there").render(false);
     assert!(why.contains("punctual tune undo"), "{why}");
@@ -426,7 +426,7 @@ fn a_second_tuning_is_refused_and_a_unit_that_was_changed_stays() {
 }
 
 #[test]
-fn the_service_goes_on_in_its_directory() {
+fn the_tuning_service_resumes_in_its_working_directory() {
     let place = Path::new("/root/my $5 %n \"t\"");
     let text = unit::text(Path::new("/usr/bin/punctual"), place, Some(Path::new("/root/5 %n")));
     assert!(text.contains("\nWorkingDirectory=/root/5 %%n\nExecStart="), "{text}");
@@ -442,7 +442,7 @@ fn the_service_goes_on_in_its_directory() {
 }
 
 #[test]
-fn the_plan_names_each_file_and_what_a_hang_needs() {
+fn the_reboot_plan_names_each_file_and_sets_the_watchdog() {
     let tree = with_grub(&[("dev/watchdog", "")]);
     let with = plan(&Root::at(tree.root()), 2, Nanos::from_secs(30)).unwrap();
     assert_eq!(

@@ -13,7 +13,7 @@ fn switch(prev_state: TaskState) -> Option<EventKind> {
 }
 
 #[test]
-fn switches_and_wakeups_are_read_in_every_form() {
+fn switches_and_wake_ups_are_parsed_in_every_form() {
     let kernel = "prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R+ ==> \
                   next_comm=cyclictest next_pid=1234 next_prio=19";
     assert_eq!(of("sched_switch", kernel), switch(TaskState::Preempted));
@@ -45,7 +45,7 @@ fn switches_and_wakeups_are_read_in_every_form() {
 }
 
 #[test]
-fn the_latency_tracers_write_them_differently() {
+fn events_written_by_latency_tracers_are_parsed() {
     let (meaning, values) = of_tracer(b"    0:120:R ==> [001]  1234: 19:S two words").unwrap();
     assert_eq!(meaning.event(&values), switch(TaskState::Preempted));
     assert_eq!(values.texts[4], b"two words");
@@ -56,7 +56,7 @@ fn the_latency_tracers_write_them_differently() {
 }
 
 #[test]
-fn interrupts_and_timers_are_read() {
+fn interrupt_and_timer_events_are_parsed() {
     let handled = |handled| Some(EventKind::IrqExit { irq: 24, handled });
     assert_eq!(of("irq_handler_exit", "irq=24 ret=handled"), handled(true));
     assert_eq!(of("irq_handler_exit", "irq=24 ret=unhandled"), handled(false));
@@ -94,7 +94,7 @@ fn interrupts_and_timers_are_read() {
 }
 
 #[test]
-fn functions_without_an_address_have_a_number_of_their_name() {
+fn functions_without_an_address_get_a_number_by_name() {
     let mut decoder = Decoder::default();
     let mut function = |rest: &str| {
         let values = read(Meaning::WorkStart, rest.as_bytes(), &mut decoder);
@@ -109,7 +109,7 @@ fn functions_without_an_address_have_a_number_of_their_name() {
 }
 
 #[test]
-fn system_calls_are_read() {
+fn system_call_events_are_parsed() {
     let enter = EventKind::SyscallEnter { number: 202, args: [0x7f12, 0x81] };
     assert_eq!(of("sys_enter", "NR 202 (7f12, 81, 1, 0, 0, 0)"), Some(enter));
     let exit = EventKind::SyscallExit { number: 202, result: -110 };
@@ -122,7 +122,7 @@ fn system_calls_are_read() {
 }
 
 #[test]
-fn devices_and_locks_are_read() {
+fn block_lock_and_page_events_are_parsed() {
     let device = 8 << 20 | 16;
     assert_eq!(
         of("block_rq_issue", "8,16 WS 4096 () 123456 + 8 none,0,0 [jbd2/sda1-8]"),

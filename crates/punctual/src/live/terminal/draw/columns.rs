@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_shown_and_never_more_than_fits() {
+    fn columns_use_the_width_without_exceeding_it() {
         for width in 0..250 {
             for longest in [0, 1, 10, 16, 17, 35, 64, 100_000] {
                 let columns = Columns::for_width(width, longest);
