@@ -68,7 +68,7 @@ pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
                     incidents: of.incidents,
                     from: of.from.ns(),
                     causes: of.causes.iter().map(delay).collect(),
-                    source: of.left_open.map(by_kernel),
+                    source: of.left_open.map(by_accounting),
                 })
                 .or_else(stated)
         }),
@@ -76,10 +76,11 @@ pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
     }
 }
 
-/// The source of a division that stands instead of that of events.
-fn by_kernel(left_open: f64) -> String {
+/// The source of a division that is shown instead of that of windows of events. BPF makes it in the
+/// kernel; without, and of traces of other tools, it is made of all events.
+fn by_accounting(left_open: f64) -> String {
     let open = whole_percent(left_open);
-    format!("the division made in the kernel: recorded events leave {open} not attributed")
+    format!("the accounting of all cycles: windows of events leave {open} not attributed")
 }
 
 /// The delays that the source of an import states: those of the deciding series, else of another

@@ -61,6 +61,8 @@ pub struct Stream {
     now: MonotonicNs,
     cpus: HashMap<u16, Cpu>,
     threads: HashMap<u32, Thread>,
+    /// The last priorities of threads that ended: their cycles are judged later.
+    ended: HashMap<u32, i16>,
     selections: HashMap<u32, Option<(WaitingCall, bool)>>,
     /// The expiry of started timers.
     timers: HashMap<u64, MonotonicNs>,
@@ -80,6 +82,7 @@ impl Stream {
             now: MonotonicNs(i64::MIN),
             cpus: HashMap::new(),
             threads: HashMap::new(),
+            ended: HashMap::new(),
             selections: HashMap::new(),
             timers: HashMap::new(),
             owners: HashMap::new(),
@@ -114,7 +117,8 @@ impl Stream {
 
     /// The priority of a thread by its last events, as the kernel's `prio`.
     pub fn priority(&self, tid: u32) -> Option<i16> {
-        self.threads.get(&tid)?.prio
+        let thread = self.threads.get(&tid).and_then(|thread| thread.prio);
+        thread.or_else(|| self.ended.get(&tid).copied())
     }
 
     pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
@@ -250,7 +254,10 @@ impl Stream {
     }
 
     fn forget(&mut self, tid: u32) {
-        self.threads.remove(&tid);
+        let prio = self.threads.remove(&tid).and_then(|thread| thread.prio);
+        if let Some(prio) = prio.filter(|_| self.ended.len() < THREADS) {
+            self.ended.insert(tid, prio);
+        }
         self.selections.remove(&tid);
         self.owners.retain(|_, owner| *owner != tid);
     }

@@ -260,7 +260,8 @@ fn cases() -> Vec<(&'static str, Known, Known)> {
         (
             "recorded-without-types",
             cause(Cause::Unknown).recorder("tracefs", 0),
-            cause(Cause::Unknown).recorder("perf", 0).groups(&[Group::Sched]),
+            // Text of ftrace that others recorded.
+            cause(Cause::Unknown).recorder("ftrace, tracer osnoise", 0).groups(&[Group::Sched]),
         ),
         (
             "events-not-recorded-elsewhere",

@@ -34,8 +34,8 @@ impl Said {
             self.end_of_head(decoder);
             self.head = LatencyHead::of(&tracer);
             self.producer = Some(match tracer.as_str() {
-                "nop" => "tracefs".to_owned(),
-                _ => format!("tracefs, tracer {}", tracer.escape_debug()),
+                "nop" => "ftrace".to_owned(),
+                _ => format!("ftrace, tracer {}", tracer.escape_debug()),
             });
         }
         self.head.comment(&String::from_utf8_lossy(text));
