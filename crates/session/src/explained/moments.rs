@@ -72,7 +72,7 @@ pub fn explain(
         let series = bundle.series().map(|(_, series)| series.meta.name.as_str());
         others.push(format!("the series {}", series.collect::<Vec<_>>().join(", ")));
     }
-    let Some(first) = chosen.first() else { return nothing(wanted) };
+    let Some(first) = chosen.first() else { return none_found(wanted) };
     let (source, all) = (first.source, chosen.len());
     chosen.truncate(wanted.worst.unwrap_or(USUAL));
     let mut message =
@@ -99,7 +99,7 @@ fn one(filter: &MomentFilter) -> Option<Tid> {
     filter.threads.as_ref()?.first().copied()
 }
 
-fn nothing(wanted: &Wanted) -> Result<Option<Explanations>, Failure> {
+fn none_found(wanted: &Wanted) -> Result<Option<Explanations>, Failure> {
     match wanted.at {
         Some(_) => Err(Failure::refused(
             "no mark and no wake-up is at that instant; name a thread with --thread and an \

@@ -199,7 +199,7 @@ fn every_latency_tracer_states_its_moment_in_its_head() {
         ))
     };
     let irqsoff = "    bash-2042    3d...    0us+: _raw_spin_lock_irqsave <-ata_scsi_queuecmd\n    \
-                   bash-2042    3d..1   71us : _raw_spin_unlock_irqrestore <-ata_scsi_queuecmd\n    \
+                 bash-2042    3d..1   71us : _raw_spin_unlock_irqrestore <-ata_scsi_queuecmd\n    \
                    bash-2042    3d..1  120us : <stack trace>\n => ata_scsi_queuecmd\n";
     let preemptoff = "   sshd-1991    1d.h.    0us+: irq_enter <-do_IRQ\n   sshd-1991    1d..1   \
                       46us : irq_exit <-do_IRQ\n   sshd-1991    1...1   47us+: x <-do_IRQ\n";
@@ -261,16 +261,16 @@ fn samples_of_tracers_are_moments() {
             "hwlat polled",
         ),
         (
-            "# tracer: timerlat\n          <idle>-0     [000] d.h1  54.029328: #1     context    irq \
-          timer_latency       932 ns\n           <...>-867  [000] ....  54.029339: #1     context \
-          thread timer_latency     11700 ns\n",
+            "# tracer: timerlat\n          <idle>-0     [000] d.h1  54.029328: #1     context    \
+             irq timer_latency       932 ns\n           <...>-867  [000] ....  54.029339: #1  \
+             context thread timer_latency     11700 ns\n",
             "timerlat",
             11,
             "no event proves a cause",
         ),
         (
-            "# tracer: function_graph\n 0)  cat-9   =>   dd-7\n 0)               |  shrink() {\n 0) ! \
-          900.0 us    |    scan();\n 0) ! 910.1 us    |  }\n",
+            "# tracer: function_graph\n 0)  cat-9   =>   dd-7\n 0)               |  shrink() {\n \
+             0) ! 900.0 us    |    scan();\n 0) ! 910.1 us    |  }\n",
             "function",
             900,
             "scan ‹ shrink, 900000 ns of its own",

@@ -68,7 +68,7 @@ impl Switches {
                 let source = MomentSource::OffCpu;
                 let until = TraceMoment::until(source, to, to - from, Tid(switch.tid));
                 let words = match out.preempted {
-                    true => "it was preempted, and ready; who had the CPU is not recorded",
+                    true => "it was preempted, and ready; the task that ran is not recorded",
                     false => "off the CPU: whether it waited or was ready is not recorded",
                 };
                 let words = words.to_owned();
