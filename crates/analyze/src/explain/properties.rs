@@ -227,19 +227,15 @@ pub fn covered(events: &[Event], tid: Tid) -> Vec<(MonotonicNs, MonotonicNs)> {
         let switched = super::search::switched_to(event);
         let is_own = event.tid == tid && event.cpu != Event::NO_CPU;
         let seen = is_own && !crate::threads::may_be_in_switch(&event.what);
-        // Only the idle task has idle states; points and calls may be of other CPUs.
-        let elsewhere = matches!(
-            event.what,
-            EventKind::Point { .. }
-                | EventKind::Call { .. }
-                | EventKind::IdleEnter { .. }
-                | EventKind::IdleExit
-        );
-        let seen = seen && !elsewhere;
+        // Only the idle task has idle states: such an event of the thread is a contradiction.
+        let idles = matches!(event.what, EventKind::IdleEnter { .. } | EventKind::IdleExit);
+        let seen = seen && !idles;
+        let seen = seen && !matches!(event.what, EventKind::Point { .. } | EventKind::Call { .. });
         let begins = open.filter(|begin| begin.cpu == event.cpu);
         found.extend(begins.filter(|_| seen).map(|begin| (begin.at, event.at)));
         open = match event.what {
             EventKind::Lost { .. } => None,
+            _ if idles && is_own => None,
             _ if switched.is_some() && (is_own || switched == Some(tid)) => None,
             _ if seen => Some(event),
             _ => open.filter(|begin| begin.cpu != event.cpu),

@@ -421,7 +421,7 @@ fn a_preempting_task_of_higher_priority_is_the_culprit() {
 /// A trace is judged when its threads have ended.
 #[test]
 fn the_last_priority_of_an_ended_thread_is_known() {
-    let mut run = Run::whole();
+    let mut run = Run::without(Group::Syscall);
     assert_eq!(run.stream.priority(THREAD), None);
     run.switch(10, (OTHER, 120), (THREAD, 19));
     run.at(20, THREAD, EventKind::Exit);
