@@ -4,7 +4,6 @@ use super::*;
 use crate::threads::Interrupt;
 use crate::threads::tests::any_event;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use punctual_core::EventKind;
 use punctual_core::event::{CpuContext, Futex, StackId};
 
@@ -215,70 +214,5 @@ proptest! {
             rank([&explanation], &Default::default(), Nanos::ZERO).latency,
             explanation.latency()
         );
-    }
-}
-
-/// Stretches that events cover: the thread is seen at both ends on one CPU, and nothing lies
-/// between that could have taken that from it.
-pub fn covered(events: &[Event], tid: Tid) -> Vec<(MonotonicNs, MonotonicNs)> {
-    let mut open: Option<&Event> = None;
-    let mut found = Vec::new();
-    for event in events {
-        let switched = super::search::switched_to(event);
-        let is_own = event.tid == tid && event.cpu != Event::NO_CPU;
-        let seen = is_own && !crate::threads::may_be_in_switch(&event.what);
-        // Only the idle task has idle states: such an event of the thread is a contradiction.
-        let idles = matches!(event.what, EventKind::IdleEnter { .. } | EventKind::IdleExit);
-        let seen = seen && !idles;
-        let seen = seen && !matches!(event.what, EventKind::Point { .. } | EventKind::Call { .. });
-        let begins = open.filter(|begin| begin.cpu == event.cpu);
-        found.extend(begins.filter(|_| seen).map(|begin| (begin.at, event.at)));
-        open = match event.what {
-            EventKind::Lost { .. } => None,
-            _ if idles && is_own => None,
-            _ if switched.is_some() && (is_own || switched == Some(tid)) => None,
-            _ if seen => Some(event),
-            _ => open.filter(|begin| begin.cpu != event.cpu),
-        };
-    }
-    found
-}
-
-proptest! {
-    // The seed is fixed: a gate does not fail by chance. Other seeds: PROPTEST_RNG_SEED.
-    #![proptest_config(ProptestConfig {
-        cases: 1_000,
-        rng_seed: std::env::var("PROPTEST_RNG_SEED").map_or(RngSeed::Fixed(47), |seed| {
-            RngSeed::Fixed(seed.parse().expect("a number"))
-        }),
-        ..ProptestConfig::default()
-    })]
-    #[test]
-    fn time_covered_by_events_is_attributed(
-        mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..120),
-        due in 0i64..1_000,
-        span in 0i64..600,
-        timer: bool,
-    ) {
-        // A thread forks another one, which makes no event before.
-        events.retain(|event| match event.what {
-            EventKind::Fork { child } => child != Tid(1),
-            EventKind::Lost { .. } => false,
-            _ => true,
-        });
-        events.sort_by_key(|event| event.at);
-        let kind = if timer { Kind::Timer } else { Kind::Interval };
-        let (tid, due, woke) = (Tid(1), MonotonicNs(due), MonotonicNs(due + span));
-        let interval = LatencyInterval { tid, cpu: 0, due, woke, kind };
-        let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(0));
-        let found = explain(interval, &events, &coverage, &Gaps::default());
-        check(&found, &events);
-        for part in found.parts.iter().filter(|part| part.cause == Cause::Unknown) {
-            let covers = |(from, to): &(MonotonicNs, MonotonicNs)| {
-                *to <= woke && (*from).max(part.from) < (*to).min(part.to)
-            };
-            let wrong = covered(&events, tid).into_iter().find(covers);
-            prop_assert!(wrong.is_none(), "{part:?} although it ran {wrong:?}");
-        }
     }
 }
