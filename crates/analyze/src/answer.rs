@@ -15,7 +15,7 @@ use punctual_bundle::summary::{
 };
 use punctual_core::cycle::CycleKind;
 use punctual_core::entry::EntryKind;
-use punctual_core::event::Futex;
+use punctual_core::event::{Futex, MomentSource};
 use punctual_core::{
     CauseKind, Cell, Comparison, Event, EventKind, MainPart, Metric, Names, Nanos, Requirement,
     Table,
@@ -228,9 +228,12 @@ const WORTH: f64 = 0.01;
 /// latter is shown.
 const LEFT_OPEN: f64 = 0.05;
 
-/// The causes of delay of the deciding series, else of a substitute ([`stand_ins`]); `None` if
+/// The causes of delay of the moments that a trace marks, of the deciding series, else of a substitute ([`stand_ins`]); `None` if
 /// nothing recorded shows them.
 pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
+    if let Some(marked) = explained.and_then(|all| of_marked(deciding, all)) {
+        return Some(marked);
+    }
     let of_events = explained.and_then(|all| of_own_explanations(deciding, all));
     let left_open = of_events.as_ref().map(Delayed::unattributed).filter(|open| *open > LEFT_OPEN);
     let of_kernel = of_account(deciding);
@@ -288,6 +291,17 @@ fn of_own_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<De
         }
     }
     of_explanations(deciding.series, &late, all)
+}
+
+/// The moments that a trace points at itself: it was recorded for these, and not for all cycles.
+fn of_marked(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
+    let source = |one: &Explained| one.explanation.moment.as_ref().map(|moment| moment.source);
+    let is_marked = |one: &&Explained| source(one).is_some_and(MomentSource::is_marked);
+    let first = all.samples.iter().find(is_marked)?;
+    let same = all.samples.iter().filter(|one| source(one) == source(first));
+    let late: Vec<&Explained> = same.filter(|one| one.series == first.series).collect();
+    let delayed = of_explanations(deciding.series, &late, all)?;
+    Some(Delayed { series: Some(first.series.clone()), ..delayed })
 }
 
 /// The explained samples of the series with the longest one.

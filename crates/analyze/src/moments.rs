@@ -7,7 +7,7 @@ mod tests;
 use crate::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, Part};
 use crate::threads::{Interrupt, may_be_in_switch};
 use punctual_core::event::{MomentSource, Noise, NoiseKind, TaskState, TraceMoment};
-use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 use std::collections::{BTreeMap, HashMap};
 
 /// Wake-ups that are kept: of real-time threads, and of others.
@@ -255,13 +255,54 @@ fn spans(noises: &[Noise]) -> Vec<Span> {
     spans
 }
 
+/// A task that ran directly after an interrupt's thread began this much later at most.
+const DIRECTLY: Nanos = Nanos::from_micros(5);
+
+/// Noises that follow from one another: an interrupt, its thread, and a kworker that ran directly
+/// after this. No event shows that the thread queued its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Originator {
+    pub irq: u32,
+    pub thread: (Tid, Nanos),
+    pub after: Option<(Tid, Nanos)>,
+}
+
+/// The originators among the noises of a moment, in the order of time.
+pub fn originators(noises: &[Noise], names: &Names) -> Vec<Originator> {
+    let task = |noise: &Noise| match noise.what {
+        NoiseKind::Thread(tid) => Some((tid, noise.own)),
+        _ => None,
+    };
+    let is_called = |tid: Tid, begin: &str| names.task(tid).starts_with(begin);
+    let spans = spans(noises);
+    let mut all: Vec<&Noise> = noises.iter().collect();
+    all.sort_by_key(|noise| (noise.from, std::cmp::Reverse(noise.own)));
+    let of = |(place, noise): (usize, &&Noise)| {
+        let NoiseKind::Irq(irq) = noise.what else { return None };
+        let mut later = (place + 1..all.len()).filter(|later| task(all[*later]).is_some());
+        // Until the interrupt comes again, its next thread is that of this one.
+        let again = all[place + 1..].iter().position(|other| other.what == noise.what);
+        let own = format!("irq/{irq}-");
+        let thread = later.find(|later| {
+            again.is_none_or(|again| *later < place + 1 + again)
+                && task(all[*later]).is_some_and(|(tid, _)| is_called(tid, &own))
+        })?;
+        let after = later.next().filter(|after| {
+            all[*after].from - spans[thread].to <= DIRECTLY
+                && task(all[*after]).is_some_and(|(tid, _)| is_called(tid, "kworker/"))
+        });
+        let after = after.and_then(|after| task(all[after]));
+        Some(Originator { irq, thread: task(all[thread])?, after })
+    };
+    all.iter().enumerate().filter_map(of).collect()
+}
+
 fn cause(what: NoiseKind) -> Cause {
     match what {
         NoiseKind::Nmi => Cause::Interrupt(Interrupt::Vector(NMI)),
         NoiseKind::Irq(irq) => Cause::Interrupt(Interrupt::Hard(irq)),
         NoiseKind::Softirq(vector) => Cause::Interrupt(Interrupt::Soft(vector)),
-        // Its rank is not known.
-        NoiseKind::Thread(behind) => Cause::Runqueue { behind },
+        NoiseKind::Thread(by) => Cause::TaskNoise { by },
     }
 }
 

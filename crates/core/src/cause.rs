@@ -165,6 +165,16 @@ causes! {
         rules: ["user-tasks", "isolated-cpus", "kernel-threads", "competing-priorities"],
         source: "sched(7)",
     }
+    /// A task ran, and whether it has the higher priority is not known.
+    TaskNoise {
+        id: "task-noise",
+        words: "another task had the CPU",
+        meaning: "Another task had the CPU, as osnoise states it. Its priority is not known.",
+        advice: "Keep this task away from the CPU: isolate the CPU, or set the affinity of the \
+            task, or of the interrupt that it serves, to other CPUs.",
+        rules: ["isolated-cpus", "interrupts-elsewhere", "kernel-threads", "user-tasks"],
+        source: "Documentation/trace/osnoise-tracer.rst",
+    }
     /// The thread was throttled.
     Throttled {
         id: "throttled",

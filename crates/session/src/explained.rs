@@ -47,8 +47,9 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
         true => of_moments(bundle, wanted)?,
         false => None,
     };
+    let is_of_moments = moments.is_some();
     let mut explanations = match wanted.pairs.is_empty() {
-        true if moments.is_some() => moments.ok_or_else(|| no_events(bundle))?,
+        true if is_of_moments => moments.ok_or_else(|| no_events(bundle))?,
         true if has_samples => windows::explain(bundle, wanted)
             .or_else(|| recording::explain(bundle, wanted))
             .ok_or_else(|| no_events(bundle))?,
@@ -59,6 +60,9 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     if explanations.samples.is_empty() && is_of_intervals {
         return Err(Failure::refused(no_interval(bundle)));
     }
+    let takes_cycles = is_trace && has_samples && !is_of_moments && wanted.pairs.is_empty();
+    let others = (takes_cycles && wanted.series.is_empty()).then(|| moments::beside_cycles(bundle));
+    explanations.findings.extend(others.flatten());
     let contradiction = explanations.contradiction();
     explanations.findings.extend(contradiction);
     Ok(explanations)
@@ -89,6 +93,7 @@ pub fn of_cycles(
     let mut explanations =
         recording::explain_by(found, recording, wanted).ok_or_else(|| no_events(recording))?;
     explanations.findings.extend(found.findings.iter().cloned());
+    explanations.findings.extend(moments::beside_cycles(recording));
     let contradiction = explanations.contradiction();
     explanations.findings.extend(contradiction);
     Ok(explanations)
@@ -115,11 +120,15 @@ fn no_interval(bundle: &Bundle) -> String {
 /// The number of recorded samples to explain for an answer.
 const WORST: usize = 20;
 
-/// Explains the late samples of the thread whose figure decided, for the answer of a run; without
+/// Explains the late samples of the thread whose figure decided, for the answer of a run, or the
+/// moments that a trace marks; without
 /// windows for it, those of others that can substitute it. `None` if no events were recorded, or no
 /// figure decided.
 pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
     let deciding = deciding(summary)?;
+    if let Some(marked) = moments::marked(bundle) {
+        return Some(marked);
+    }
     let Deciding { phase, series, .. } = deciding;
     let full = |series: &SeriesSummary| format!("{}/{}", phase.name, series.name);
     let Some(windows) = &bundle.windows else {

@@ -1,7 +1,7 @@
 //! The consecutive cycles of a thread, once the wait that begins them is known.
 
 use super::{Inferred, Site};
-use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind};
+use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind, WaitingCall};
 use punctual_core::{ClockNs, MonotonicNs, Nanos, Unfinished};
 use std::collections::VecDeque;
 
@@ -20,6 +20,8 @@ pub struct Measured {
     pub skipped: u64,
     /// Its release is the first that passed while a previous cycle ran.
     pub overrun: bool,
+    /// A wait in an unrecorded call is within it, with another end: it may have ended there.
+    pub may_have_ended: bool,
 }
 
 /// An unfinished cycle.
@@ -32,6 +34,13 @@ pub struct NotEnded {
     pub now: MonotonicNs,
     /// Releases that passed since its own, if they are periodic.
     pub passed: u64,
+}
+
+impl Measured {
+    /// Whether its response time is known: its release and its end.
+    pub fn is_response_known(&self) -> bool {
+        self.begins != Begins::Unknown && !self.may_have_ended
+    }
 }
 
 impl NotEnded {
@@ -74,6 +83,8 @@ pub struct Follower {
     last: Option<MonotonicNs>,
     /// Later cycles of unknown release.
     unknown: u64,
+    /// The pending cycle has a wait in an unrecorded call within it.
+    may_have_ended: bool,
     runs: Runs,
 }
 
@@ -87,6 +98,7 @@ impl Follower {
             pending: None,
             last: None,
             unknown: 0,
+            may_have_ended: false,
             runs: Runs::default(),
         }
     }
@@ -95,6 +107,7 @@ impl Follower {
     /// become part of it.
     pub fn push(&mut self, record: Cycle) -> Option<Measured> {
         if !self.site.has(record.call) {
+            self.may_have_ended |= self.pending.is_some() && !is_recorded(record.call);
             self.pending = self.pending.map(|pending| pending.followed_by(&record));
             return None;
         }
@@ -115,6 +128,8 @@ impl Follower {
     pub fn not_ended(&self, open: &OpenCycle, now: MonotonicNs) -> Option<NotEnded> {
         let (release, returned) = match self.site.has(open.call) {
             true => (open.release?, open.returned),
+            // Its call may have ended the cycle.
+            false if !is_recorded(open.call) => return None,
             false => {
                 let last = self.pending.filter(|last| last.again == open.entered)?;
                 (last.release, Some(last.returned))
@@ -150,10 +165,12 @@ impl Follower {
             (false, false) => Begins::Returned,
             (false, true) => Begins::Unknown,
         };
+        let may_have_ended = std::mem::take(&mut self.may_have_ended);
         let overrun = self.runs.passed_in(&cycle, begins != Begins::Unknown);
         if begins == Begins::Unknown {
             self.unknown += 1;
-            return Measured { cycle, begins, period: None, skipped: 0, overrun: false };
+            let (period, skipped, overrun) = (None, 0, false);
+            return Measured { cycle, begins, period, skipped, overrun, may_have_ended };
         }
         let distance = self.last.map(|last| cycle.release - last);
         let between = std::mem::take(&mut self.unknown);
@@ -164,8 +181,12 @@ impl Follower {
             _ => 0,
         };
         let period = distance.filter(|_| between == 0);
-        Measured { cycle, begins, period, skipped, overrun }
+        Measured { cycle, begins, period, skipped, overrun, may_have_ended }
     }
+}
+
+fn is_recorded(call: WaitingCall) -> bool {
+    call.number != WaitingCall::NOT_RECORDED
 }
 
 /// The maximum number of cycles kept that ran during a release still to come: a permanently

@@ -508,7 +508,10 @@ impl Stream {
             return;
         };
         thread.runs(event.cpu, cpu, at);
-        thread.prio = Some(prio);
+        // A program may give up its real-time policy before it ends.
+        if state != TaskState::Dead || thread.prio.is_none() {
+            thread.prio = Some(prio);
+        }
         match state {
             TaskState::Throttled => {
                 thread.is_taken(at);

@@ -122,6 +122,34 @@ fn a_release_that_passes_while_late_is_an_overrun() {
     assert!(follower.finish().is_some_and(|last| last.overrun && last.skipped == 0));
 }
 
+/// Where calls are not recorded, a wait with another end may be the end of the cycle before.
+#[test]
+fn a_wait_in_an_unrecorded_call_with_another_end_leaves_the_end_of_the_cycle_open() {
+    let record = |by: WokenBy, at: i64, number: u32| {
+        let one = cycle((number, by as u16), by, at, at + 1_000_000, 50_000);
+        let argument = if number == SLEEP { 5 } else { 0 };
+        Cycle { call: WaitingCall { argument, ..one.call }, ..one }
+    };
+    let measured = |number: u32| {
+        let records: Vec<Cycle> = (0..20)
+            .flat_map(|k| {
+                let own = record(WokenBy::Sleep, k * 10_000_000, number);
+                let other = record(WokenBy::Task, k * 10_000_000 + 5_000_000, number);
+                std::iter::once(own).chain((k % 4 == 1).then_some(other))
+            })
+            .collect();
+        let sleeps: Vec<Cycle> =
+            records.iter().filter(|one| one.by == WokenBy::Sleep).copied().collect();
+        follow(&records, &inferred(&sleeps))
+    };
+    let open = |all: &[Measured]| all.iter().filter(|one| one.may_have_ended).count();
+    let unrecorded = measured(WaitingCall::NOT_RECORDED);
+    assert_eq!((unrecorded.len(), open(&unrecorded)), (20, 5));
+    assert!(unrecorded[1].may_have_ended && !unrecorded[1].is_response_known());
+    assert!(unrecorded[2].is_response_known());
+    assert_eq!(open(&measured(SLEEP)), 0);
+}
+
 fn follow(cycles: &[Cycle], inferred: &Inferred) -> Vec<Measured> {
     let mut follower = Follower::new(inferred);
     let mut all: Vec<Measured> = cycles.iter().filter_map(|one| follower.push(*one)).collect();

@@ -99,6 +99,10 @@ pub enum Cause {
     Runqueue {
         behind: Tid,
     },
+    /// A task ran whose rank is not known.
+    TaskNoise {
+        by: Tid,
+    },
     /// Its CPU was switching to it.
     Switch,
     /// It was being moved to another CPU.
@@ -176,6 +180,7 @@ impl Cause {
             Cause::Preempted { .. } => CauseKind::Preempted,
             Cause::Throttled { .. } => CauseKind::Throttled,
             Cause::Runqueue { .. } => CauseKind::Runqueue,
+            Cause::TaskNoise { .. } => CauseKind::TaskNoise,
             Cause::Switch => CauseKind::Switch,
             Cause::Migration { .. } => CauseKind::Migration,
             Cause::Lock { .. } => CauseKind::Lock,
@@ -205,9 +210,10 @@ impl Cause {
             | Cause::CpuStall { running, .. }
             | Cause::NonPreemptible { running, .. }
             | Cause::Throttled { running, .. } => Some(running),
-            Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => {
-                Some(by)
-            }
+            Cause::Preempted { by, .. }
+            | Cause::TaskNoise { by }
+            | Cause::Migration { by }
+            | Cause::Inversion { by, .. } => Some(by),
             Cause::Runqueue { behind } => Some(behind),
             Cause::Observer { task } => Some(task),
             Cause::Lock { holder, .. } => holder,

@@ -74,6 +74,7 @@ pub fn of(
         Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. }
         | Cause::Runqueue { behind: running }
+        | Cause::TaskNoise { by: running }
         | Cause::Migration { by: running }
         | Cause::Preempted { by: running, .. } => {
             who_ran(&search, here, running, own(&timeline.about))

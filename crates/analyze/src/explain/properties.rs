@@ -82,7 +82,9 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
         Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::Migration { by } => {
             ran(by)
         }
-        Cause::Inversion { by, .. } | Cause::Observer { task: by } => ran(by),
+        Cause::TaskNoise { by } | Cause::Inversion { by, .. } | Cause::Observer { task: by } => {
+            ran(by)
+        }
         Cause::Io { device } => has(&|event| match event.what {
             EventKind::BlockComplete { device: of, .. } => of == device,
             _ => false,

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use punctual_core::event::TaskName;
 
 const IDLE: (u32, i16) = (0, 120);
 const SERVO: (u32, i16) = (7, 19);
@@ -85,11 +86,37 @@ fn nested_noises_divide_a_sample_and_what_is_not_named_is_unknown() {
         let totals = explanation.totals();
         totals.iter().find(|(cause, _)| *cause == wanted).map_or(0, |(_, time)| time.ns())
     };
-    assert_eq!(of(Cause::Runqueue { behind: Tid(343) }), 4_740);
-    assert_eq!(of(Cause::Runqueue { behind: Tid(85) }), 20_990);
+    assert_eq!(of(Cause::TaskNoise { by: Tid(343) }), 4_740);
+    assert_eq!(of(Cause::TaskNoise { by: Tid(85) }), 20_990);
     assert_eq!(of(Cause::Interrupt(Interrupt::Hard(6))), 208);
     assert_eq!(of(Cause::Unknown), 34_531 - 4_740 - 20_990 - 312);
     assert_eq!(of(Cause::Steal), 0);
+}
+
+#[test]
+fn an_interrupt_is_the_originator_of_its_thread_and_of_a_kworker_directly_after_it() {
+    let irq = |irq, from| noise(NoiseKind::Irq(irq), from, 104);
+    let thread = |tid, from, own| noise(NoiseKind::Thread(Tid(tid)), from, own);
+    let mut names = Names::default();
+    for (tid, comm) in [(343, "irq/179-dcvsh-i"), (85, "kworker/7:0"), (9, "bash")] {
+        let comm = comm.to_owned();
+        names.tasks.insert(Tid(tid), TaskName { process: tid, comm, scheduling: None });
+    }
+    let of = |noises: &[Noise]| originators(noises, &names);
+    let (own, kworker) = (thread(343, 7_812, 4_740), thread(85, 12_864, 20_990));
+    let whole = [irq(179, 2_396), irq(6, 9_062), own, irq(6, 13_907), kworker];
+    let [one] = of(&whole)[..] else { panic!("{:?}", of(&whole)) };
+    assert_eq!((one.irq, one.thread), (179, (Tid(343), Nanos(4_740))));
+    assert_eq!(one.after, Some((Tid(85), Nanos(20_990))));
+    // Another interrupt has no thread, and a kworker later or after another task is not its own.
+    assert_eq!(of(&[irq(17, 2_396), own]), []);
+    assert_eq!(of(&[irq(179, 20_000), own]), []);
+    let after = |between: Noise, kworker: Noise| {
+        of(&[irq(179, 2_396), own, between, kworker]).first().and_then(|one| one.after)
+    };
+    assert_eq!(after(thread(9, 12_700, 100), kworker), None);
+    assert_eq!(after(irq(6, 13_000), thread(85, 18_000, 100)), None);
+    assert!(after(irq(6, 13_000), thread(85, 14_000, 100)).is_some());
 }
 
 #[test]

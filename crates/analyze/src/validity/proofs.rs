@@ -306,8 +306,8 @@ fn samples(
         if view.meta.workload == ATTACHED_WORKLOAD {
             let (dropped, share) = (losses.dropped, share * 100.0);
             return unknown(format!(
-                "of {dropped} of {all} cycles it is not known when they were released ({share:.3} \
-                 %)"
+                "of {dropped} of {all} cycles it is not known when they were released or ended \
+                 ({share:.3} %)"
             ));
         }
         return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };

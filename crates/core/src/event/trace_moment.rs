@@ -68,6 +68,14 @@ impl MomentSource {
     }
 }
 
+impl MomentSource {
+    /// Whether the trace itself points at the moment.
+    pub fn is_marked(self) -> bool {
+        use MomentSource::{FunctionGraph, Named, OffCpu, WakeUp};
+        !matches!(self, Named | FunctionGraph | OffCpu | WakeUp)
+    }
+}
+
 /// A moment that hurt: an interval of a thread or a CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceMoment {

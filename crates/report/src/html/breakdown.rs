@@ -292,7 +292,10 @@ pub fn look(cause: Cause) -> Look {
         Cause::IdleExit { .. } => 4,
         Cause::Wakeup { .. } | Cause::Migration { .. } | Cause::Switch => 5,
         Cause::NonPreemptible { .. } => 6,
-        Cause::Preempted { .. } | Cause::Throttled { .. } | Cause::Runqueue { .. } => 7,
+        Cause::Preempted { .. }
+        | Cause::Throttled { .. }
+        | Cause::Runqueue { .. }
+        | Cause::TaskNoise { .. } => 7,
         Cause::Lock { .. } => 8,
         Cause::Inversion { .. } => 12,
         Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,

@@ -6,6 +6,7 @@ use punctual_analyze::explain::{
     Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
     device_name, is_enabled, longest_place,
 };
+use punctual_analyze::moments::{Originator, originators};
 use punctual_analyze::threads::Interrupt;
 use punctual_bundle::answer::Delay;
 use punctual_core::event::{MomentSource, TraceMoment};
@@ -54,6 +55,7 @@ fn names_cpu(cause: Cause) -> bool {
             | Cause::IdleExit { .. }
             | Cause::Wakeup { .. }
             | Cause::Runqueue { .. }
+            | Cause::TaskNoise { .. }
             | Cause::Inversion { .. }
     )
 }
@@ -110,6 +112,7 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
             counted(rest.len() as u64, "shorter part")
         ));
     }
+    text.extend(explanation.moment.iter().flat_map(|of| originated(of, names)));
     text.extend(describer.function());
     text.extend(chosen.iter().find_map(|reason| describer.stack(reason)));
     text.extend(not_recorded(explanation));
@@ -123,6 +126,22 @@ fn moment(of: &TraceMoment) -> Option<String> {
     let bound = "It had not ended where the trace ends: its latency is a lower bound.";
     let all: Vec<String> = words.into_iter().chain(of.at_least.then(|| bound.into())).collect();
     (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// A sentence for each interrupt that other noises of a moment follow from.
+fn originated(moment: &TraceMoment, names: &Names) -> Vec<String> {
+    let task = |(tid, time)| format!("{} for {} µs", task(tid, None, names), micros(time));
+    let sentence = |one: Originator| {
+        let after = one.after.map_or(String::new(), |after| {
+            format!(
+                ", and directly after that {} (no event shows who queued its work)",
+                task(after)
+            )
+        });
+        let irq = plain(&names.irq(one.irq));
+        format!("It began with the interrupt {irq}: its thread ran, {}{after}.", task(one.thread))
+    };
+    originators(&moment.noises, names).into_iter().map(sentence).collect()
 }
 
 /// The groups of events that could explain the rest; `None` if all of them were recorded.
@@ -387,9 +406,6 @@ impl Describer<'_> {
                 "the hardware, firmware or hypervisor had taken the CPU{on}, on which hwlat polled \
                  with interrupts disabled"
             )),
-            (MomentSource::Osnoise | MomentSource::Timerlat, Cause::Runqueue { behind }) => {
-                Some(format!("{} ran{on}", task(behind)))
-            }
             _ => None,
         }
     }
@@ -441,6 +457,7 @@ impl Describer<'_> {
             Cause::Runqueue { behind } => {
                 format!("{} ran{on} with the same priority", task(behind))
             }
+            Cause::TaskNoise { by } => format!("{} ran{on}", task(by)),
             Cause::Migration { by } => format!("{} moved it to another CPU", task(by)),
             Cause::Lock { holder, kernel } => self.lock(part, holder, kernel),
             Cause::Inversion { holder, by } => format!(

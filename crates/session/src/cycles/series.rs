@@ -18,7 +18,7 @@ fn interval(
     let cycle = &measured.cycle;
     let is_known = match kind {
         SeriesKind::Wakeup => measured.begins == Begins::Released,
-        SeriesKind::Response => measured.begins != Begins::Unknown,
+        SeriesKind::Response => measured.is_response_known(),
         SeriesKind::Execution | SeriesKind::Period => true,
         // A polling thread has gaps instead.
         SeriesKind::Gap => false,

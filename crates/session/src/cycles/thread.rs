@@ -283,12 +283,15 @@ impl Thread {
         totals.migrations += u64::from(cycle.migrations);
         totals.with_faults += u64::from(cycle.faults > 0);
         let response = cycle.response_time();
-        self.beyond += u64::from(cyclic.deadline.is_some_and(|deadline| response > deadline));
-        if cyclic.stop_above.is_some_and(|limit| response > limit) {
+        let is_above = |limit: Option<Nanos>| {
+            !measured.may_have_ended && limit.is_some_and(|limit| response > limit)
+        };
+        self.beyond += u64::from(is_above(cyclic.deadline));
+        if is_above(cyclic.stop_above) {
             cyclic.above = cyclic.above.max(Some(response));
         }
         self.holders.add(cycle);
-        if measured.begins != Begins::Unknown {
+        if measured.is_response_known() {
             self.last = Some(response);
             self.worst_cycles.add(cycle);
             self.typical.add(cycle);

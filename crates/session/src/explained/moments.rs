@@ -60,13 +60,14 @@ pub fn explain(
         chosen.insert(0, named);
     }
     let mut others = Vec::new();
+    let longest = wakeups.iter().map(TraceMoment::span).max();
     if chosen.is_empty() {
         if has_samples && !is_named {
             return Ok(None);
         }
         chosen = wakeups;
-    } else if let Some(longest) = wakeups.iter().map(TraceMoment::span).max() {
-        others.push(format!("{count} wake-ups (the longest {})", longest.readable()));
+    } else {
+        others.extend(longest.map(|longest| counted(count, longest)));
     }
     if has_samples {
         let series = bundle.series().map(|(_, series)| series.meta.name.as_str());
@@ -92,6 +93,37 @@ pub fn explain(
     samples.sort_by_key(|sample| order.iter().position(|series| *series == sample.series));
     let findings = [note].into_iter().chain(opened.recorded.findings.iter().cloned()).collect();
     Ok(Some(around.of_samples(samples, findings)))
+}
+
+fn counted(count: u64, longest: Nanos) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} wake-up{plural} (the longest {})", longest.readable())
+}
+
+/// The moments that a trace marks itself, explained.
+pub(super) fn marked(bundle: &Bundle) -> Option<Explanations> {
+    let opened = recorded::open(bundle)?;
+    opened.recorded.moments.iter().find(|moment| moment.source.is_marked())?;
+    super::of_moments(bundle, &Wanted::default()).ok().flatten()
+}
+
+/// The moments of a trace beside its cycles, where these are explained: its marks, and its wake-ups.
+pub(super) fn beside_cycles(bundle: &Bundle) -> Option<Finding> {
+    let opened = recorded::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
+    let mut sources = BTreeMap::<MomentSource, u64>::new();
+    for moment in &opened.recorded.moments {
+        *sources.entry(moment.source).or_default() += 1;
+    }
+    let marks = sources.iter().map(|(source, count)| format!("{count} {}", source.found_by()));
+    let mut others: Vec<String> = marks.collect();
+    let mut wakeups = WakeUps::default();
+    opened.events().for_each(|event| wakeups.push(&event));
+    let (wakeups, count) = wakeups.finish();
+    let longest = wakeups.iter().map(TraceMoment::span).max();
+    others.extend(longest.map(|longest| counted(count, longest)));
+    let message = format!("explained: the longest cycles; also in it: {}", others.join(", "));
+    let finding = Finding::new("moments", Severity::Note, TRACE_PHASE, message);
+    (!others.is_empty()).then_some(finding)
 }
 
 /// The only thread that is asked for.

@@ -4,8 +4,13 @@
 use super::{Converted, import};
 use crate::cycles::CycleOptions;
 use crate::explained::{self, Wanted};
+use punctual_analyze::explain::{Cause, Part};
 use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::Bundle;
+use punctual_bundle::summary::SeriesSummary;
+use punctual_core::Tid;
+use punctual_report::answer;
+use punctual_report::remedies::Rules;
 use punctual_report::sentence::explain::paragraph;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +97,8 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
                 "kworker/7:0 ran on CPU 7",
                 "irq/179-dcvsh-i ran on CPU 7",
                 "8.49 µs no event proves a cause",
+                "It began with the interrupt irq 179 dcvsh-irq-7: its thread ran, irq/179-dcvsh-i for \
+                 4.74 µs, and directly after that kworker/7:0 for 21.0 µs (no event",
             ],
         ),
     ];
@@ -109,11 +116,26 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
     }
 }
 
+/// The head is about the moment for which the recording was stopped, and not about all cycles.
+#[test]
+fn a_marked_moment_is_in_the_head_with_its_causes_and_what_to_do() {
+    let made = made(&data("ends-at-the-marker.txt"));
+    let summary = punctual_analyze::summarize(&made.bundle);
+    let explained = explained::of_answer(&made.bundle, &summary);
+    let evidence = answer::Evidence { explained, replayed: None };
+    let answer = answer::of(&summary, &evidence, &Rules::default());
+    let delayed = answer.delayed_by.expect("its causes");
+    assert_eq!((delayed.series.as_deref(), delayed.samples), (Some("cyclictest/marked"), 1));
+    assert_eq!((delayed.causes[0].cause.as_str(), delayed.from), ("switch", 72_000));
+    assert!((0.87..0.88).contains(&delayed.causes[0].share));
+    assert!(answer.to_do[0].contains("address space"), "{:?}", answer.to_do);
+}
+
 #[test]
 fn noises_are_the_originators_of_an_osnoise_sample_and_the_rest_is_not_named() {
     let found = made(&data("osnoise-events.txt")).explained(&Wanted::default());
     let sample = &found.samples[0];
-    assert_eq!(of(sample, "runqueue"), 4_740 + 20_990);
+    assert_eq!((of(sample, "runqueue"), of(sample, "task-noise")), (0, 4_740 + 20_990));
     assert_eq!(of(sample, "irq"), 3 * 104);
     assert_eq!(of(sample, "unknown"), 34_531 - 4_740 - 20_990 - 312);
     let who = |place: usize| sample.explanation.parts[place].cause.who(&found.names);
@@ -121,14 +143,45 @@ fn noises_are_the_originators_of_an_osnoise_sample_and_the_rest_is_not_named() {
     assert_eq!(sample.explanation.moment.as_ref().map(|of| of.noises.len()), Some(5));
 }
 
-/// Without system calls, on a kernel that hides switches from the idle task.
-#[test]
-fn a_wake_up_and_the_cycles_of_a_thread_are_named() {
+fn cyclictest() -> Made {
     let room = tempfile::tempdir().expect("a directory");
     let path = room.path().join("perf.data");
     let mut file = std::fs::File::create(&path).expect("a file");
     std::io::copy(&mut flate2::read::GzDecoder::new(CYCLICTEST), &mut file).expect("unpacked");
-    let made = made(&path);
+    made(&path)
+}
+
+/// A cycle whose end is not known has no response time: waits of 100 ms were in some of them.
+#[test]
+fn without_system_calls_the_real_time_thread_decides_and_its_longest_cycle_was_preempted() {
+    let made = cyclictest();
+    let summary = punctual_analyze::summarize(&made.bundle);
+    let deciding = punctual_analyze::answer::deciding(&summary).expect("a figure");
+    assert_eq!(deciding.series.name, "cyclictest-2/response");
+    assert!((1_284_000..1_400_000).contains(&(deciding.value as i64)));
+    let series = || summary.phases[0].series.iter();
+    for other in series().filter(|one| one.name.ends_with("/response")) {
+        assert!(other.max.is_none_or(|max| max < 2_000_000), "{}: {:?}", other.name, other.max);
+    }
+    let wakeup = |one: &SeriesSummary| one.name.ends_with("/wakeup") && !one.real_time;
+    assert!(series().any(|one| wakeup(one) && one.count > 10));
+    let found = made.explained(&Wanted { worst: Some(1), ..Wanted::default() });
+    let worst = found.samples.iter().find(|one| one.series == deciding.series.name);
+    let worst = worst.expect("a sample");
+    let visitor = |part: &&Part| matches!(part.cause, Cause::Preempted { by: Tid(31_467), .. });
+    let preempted = worst.explanation.parts.iter().filter(visitor).map(|part| part.span().ns());
+    let preempted = preempted.sum::<i64>();
+    assert!(preempted > worst.explanation.latency().ns() * 9 / 10, "{preempted}");
+    // What else is in it is in one line.
+    let note = found.findings.iter().find(|finding| finding.id == "moments").expect("a note");
+    let says = "explained: the longest cycles; also in it: ";
+    assert!(note.message.starts_with(says) && note.message.contains("wake-ups (the longest"));
+}
+
+/// Without system calls, on a kernel that hides switches from the idle task.
+#[test]
+fn a_wake_up_and_the_cycles_of_a_thread_are_named() {
+    let made = cyclictest();
     assert_eq!(made.converted.none, None);
     let thread = |name: &str| Wanted { thread: Some(name.to_owned()), ..Wanted::default() };
     let found = made.explained(&thread("31469"));

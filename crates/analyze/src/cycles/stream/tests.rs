@@ -429,6 +429,10 @@ fn the_last_priority_of_an_ended_thread_is_known() {
     // Another thread with the same id has its own.
     run.switch(30, (OTHER, 120), (THREAD, 120));
     assert_eq!(run.stream.priority(THREAD), Some(120));
+    // One that gave up its real-time policy before it ended.
+    run.switch(40, (OTHER, 120), (THREAD, 19));
+    run.switch_as(50, (THREAD, 120), TaskState::Dead, (OTHER, 120));
+    assert_eq!(run.stream.priority(THREAD), Some(19));
 }
 
 /// Two tasks alternate: one has the longest single run, the other the longest total.
