@@ -228,8 +228,8 @@ const WORTH: f64 = 0.01;
 /// latter is shown.
 const LEFT_OPEN: f64 = 0.05;
 
-/// The causes of delay of the moments that a trace marks, of the deciding series, else of a substitute ([`stand_ins`]); `None` if
-/// nothing recorded shows them.
+/// The causes of delay of the moments that a trace marks, of the deciding series, else of a
+/// substitute ([`stand_ins`]); `None` if nothing recorded shows them.
 pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
     if let Some(marked) = explained.and_then(|all| of_marked(deciding, all)) {
         return Some(marked);

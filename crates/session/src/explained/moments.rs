@@ -107,7 +107,7 @@ pub(super) fn marked(bundle: &Bundle) -> Option<Explanations> {
     super::of_moments(bundle, &Wanted::default()).ok().flatten()
 }
 
-/// The moments of a trace beside its cycles, where these are explained: its marks, and its wake-ups.
+/// The moments of a trace beside its cycles, where these are explained: marks and wake-ups.
 pub(super) fn beside_cycles(bundle: &Bundle) -> Option<Finding> {
     let opened = recorded::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let mut sources = BTreeMap::<MomentSource, u64>::new();

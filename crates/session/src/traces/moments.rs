@@ -97,8 +97,8 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
                 "kworker/7:0 ran on CPU 7",
                 "irq/179-dcvsh-i ran on CPU 7",
                 "8.49 µs no event proves a cause",
-                "It began with the interrupt irq 179 dcvsh-irq-7: its thread ran, irq/179-dcvsh-i for \
-                 4.74 µs, and directly after that kworker/7:0 for 21.0 µs (no event",
+                "It began with the interrupt irq 179 dcvsh-irq-7: its thread ran, irq/179-dcvsh-i \
+                 for 4.74 µs, and directly after that kworker/7:0 for 21.0 µs (no event",
             ],
         ),
     ];
