@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 
 const SCHEMA: &str = "punctual-account/2";
-/// Version 1, still readable, had other ids of causes and `untold` for `unattributed`.
-const FIRST_SCHEMA: &str = "punctual-account/1";
 
 /// The breakdown of a series' samples.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -97,7 +95,7 @@ pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAcco
 }
 
 fn restore(document: Document) -> Result<SeriesAccount, String> {
-    if document.schema != SCHEMA && document.schema != FIRST_SCHEMA {
+    if document.schema != SCHEMA {
         return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
     }
     let known = |word: &String| MainPart::from_id(word);
