@@ -7,15 +7,13 @@ mod tests;
 use crate::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, Part};
 use crate::threads::{Interrupt, may_be_in_switch};
 use punctual_core::event::{MomentSource, Noise, NoiseKind, TaskState, TraceMoment};
-use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
+use punctual_core::{Event, EventKind, MAX_RT_PRIO, MonotonicNs, Names, Nanos, Tid};
 use std::collections::{BTreeMap, HashMap};
 
 /// Wake-ups that are kept: of real-time threads, and of others.
 const KEPT: usize = 64;
 /// Threads that are followed at once.
 const THREADS: usize = 1 << 16;
-/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
-const NORMAL: i16 = 100;
 
 /// Selects moments of a trace.
 #[derive(Clone, Default, Debug)]
@@ -140,7 +138,7 @@ impl WakeUps {
             return;
         }
         self.count += 1;
-        let worst = &mut self.worst[usize::from(woken.prio >= NORMAL)];
+        let worst = &mut self.worst[usize::from(woken.prio >= MAX_RT_PRIO)];
         let place = worst.partition_point(|other| other.span() >= took);
         if place < KEPT {
             worst.insert(place, moment);

@@ -52,7 +52,7 @@ pub use perf_event::PerfEvent;
 pub use published::{Published, PublishedResult, Shape, ShapeError, Term};
 pub use requirement::{Comparison, Metric, Requirement, Verdict};
 pub use sample::{Losses, Sample, Unfinished, Window};
-pub use sched::{Clock, Policy, Priority};
+pub use sched::{Clock, MAX_RT_PRIO, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
 pub use series_requirement::{NamedSeries, SeriesRequirement, cpu_label};
 pub use units::{ClockNs, MonotonicNs, Nanos};

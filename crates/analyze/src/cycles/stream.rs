@@ -24,7 +24,7 @@ use punctual_core::cycle::{
     WaitingCall, WokenBy,
 };
 use punctual_core::event::{Futex, TaskState, signal};
-use punctual_core::{Event, EventKind, MainPart, MonotonicNs};
+use punctual_core::{Event, EventKind, MAX_RT_PRIO, MainPart, MonotonicNs};
 use std::collections::HashMap;
 use thread::{Phase, Readiness, Release, State, Thread, Waker};
 
@@ -35,8 +35,6 @@ const THREADS: usize = 1 << 14;
 const CPUS: u16 = 4_096;
 /// The maximum number of threads waiting for one CPU.
 const WAITING: usize = 64;
-/// The kernel's priorities from here on are those of tasks without a real-time policy.
-const NORMAL: i16 = 100;
 
 /// A result of a stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -342,7 +340,7 @@ impl Stream {
             return;
         }
         thread.cycle.hidden = thread.cycle.hidden.saturating_add(1);
-        let prio = thread.prio.unwrap_or(NORMAL);
+        let prio = thread.prio.unwrap_or(MAX_RT_PRIO);
         self.arrives(event, event.tid.0, prio, take);
     }
 
@@ -467,8 +465,8 @@ impl Stream {
         cpu.waiting = waiting;
         let part = match next_prio {
             _ if next.0 == 0 => MainPart::Throttled,
-            prio if prio > prev_prio && prev_prio < NORMAL => MainPart::Throttled,
-            prio if prio < prev_prio && prio < NORMAL => MainPart::Preempted,
+            prio if prio > prev_prio && prev_prio < MAX_RT_PRIO => MainPart::Throttled,
+            prio if prio < prev_prio && prio < MAX_RT_PRIO => MainPart::Preempted,
             _ => MainPart::Runqueue,
         };
         self.leaves(event, prev_state, prev_prio, (part, next.0), take);

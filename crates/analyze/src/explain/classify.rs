@@ -12,11 +12,8 @@ use super::{Budget, Cause, Kind, Mode};
 use crate::threads::{CpuSpan, ThreadSpan, ThreadState};
 use punctual_core::cycle::has_timed_out;
 use punctual_core::event::{Group, TaskState, Tid};
-use punctual_core::{Event, EventKind, MonotonicNs};
+use punctual_core::{Event, EventKind, MAX_RT_PRIO, MonotonicNs};
 
-/// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline
-/// tasks have −1.
-const REAL_TIME: i16 = 100;
 /// The stopper thread (migration/N), which runs only for a migration. Another task that moves the
 /// thread had the CPU for itself before (load balancing in a tick, or at a switch).
 const STOPPER: i16 = 0;
@@ -132,7 +129,7 @@ fn ready(
     }
     let budget = match own {
         Some(own) if own < 0 => Budget::Deadline,
-        Some(own) if own < REAL_TIME => Budget::RealTime,
+        Some(own) if own < MAX_RT_PRIO => Budget::RealTime,
         _ => Budget::Group,
     };
     let cause = if held.is_some() {
@@ -146,20 +143,20 @@ fn ready(
         Cause::Migration { by: running }
     } else {
         match (own, prio) {
-            (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => {
+            (Some(own), Some(prio)) if prio < own && prio < MAX_RT_PRIO => {
                 Cause::Preempted { by: running, prio }
             }
-            (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => {
+            (Some(own), Some(prio)) if prio > own && own < MAX_RT_PRIO && decided => {
                 Cause::Throttled { running, budget }
             }
             (Some(own), Some(prio))
                 if prio > own
-                    && own < REAL_TIME
+                    && own < MAX_RT_PRIO
                     && withheld(context, segment, cpu, running, at) =>
             {
                 Cause::Throttled { running, budget: Budget::RealTime }
             }
-            (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
+            (Some(own), Some(prio)) if prio > own && own < MAX_RT_PRIO => {
                 Cause::NonPreemptible { running, mode: context.mode(running, cpu, at) }
             }
             // Among time-sharing tasks, priorities do not decide which one runs.
@@ -193,9 +190,9 @@ fn withheld(
         }
         _ => None,
     });
-    let mut of_others = switches.take_while(|(_, _, next)| *next >= REAL_TIME);
+    let mut of_others = switches.take_while(|(_, _, next)| *next >= MAX_RT_PRIO);
     let taken = of_others
-        .find(|(prev, ..)| *prev < REAL_TIME)
+        .find(|(prev, ..)| *prev < MAX_RT_PRIO)
         .is_some_and(|(_, state, _)| state == TaskState::Preempted);
     let returned = || {
         let served = context.served(cpu);
@@ -416,7 +413,7 @@ fn behind_the_softirq(
     let own = segment.timeline.prio(at);
     Some(match (judged.cause, judged.prio, own) {
         (Cause::Runqueue { behind: by }, Some(prio), Some(own))
-            if prio < own && prio < REAL_TIME =>
+            if prio < own && prio < MAX_RT_PRIO =>
         {
             Judged { cause: Cause::Preempted { by, prio }, ..judged }
         }

@@ -2,13 +2,13 @@
 //! bpf/attach.bpf.c (`work_out_all`) does where the cycle turned out to be none.
 
 use crate::wire::layout::{self as wire, Cycle as Wire, Ordinary};
+use punctual_core::MAX_RT_PRIO;
 
 /// As in bpf/account.h.
 const IDLE: u64 = 1;
 const SOFT: u64 = 2;
 const HARD: u64 = 3;
-/// Kernel priorities below this are real-time, of which the lower number goes first.
-const REAL_TIME: i32 = 100;
+const REAL_TIME: i32 = MAX_RT_PRIO as i32;
 /// The name of the idle task.
 const SWAPPER: &[u8; 7] = b"swapper";
 

@@ -10,7 +10,9 @@ use punctual_analyze::moments::{MomentFilter, WakeUps, anchored, explain_stated}
 use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::Bundle;
 use punctual_core::event::{Group, MomentSource, TraceMoment};
-use punctual_core::{CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Severity, Tid};
+use punctual_core::{
+    CpuSet, Event, EventKind, Finding, MAX_RT_PRIO, MonotonicNs, Nanos, Severity, Tid,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -22,8 +24,6 @@ const USUAL: usize = 20;
 const LISTED: usize = 20;
 /// Threads that are counted for that.
 const THREADS: usize = 1 << 16;
-/// From this one on, the kernel's priorities are those of tasks without a real-time policy.
-const REAL_TIME: i16 = 100;
 /// This long before the end of a marked sample the start of its timer is looked for.
 const TIMER_BEFORE: Nanos = Nanos::from_secs(2);
 /// The events around a moment that reach this far beyond it are shown.
@@ -166,7 +166,7 @@ fn no_thread(name: &str, opened: &Opened<'_>) -> String {
     let (names, mut seen) = (opened.names(), BTreeMap::<Tid, (bool, u64)>::new());
     for event in opened.events() {
         let (tid, is_real_time) = match event.what {
-            EventKind::Switch { next, next_prio, .. } => (next, next_prio < REAL_TIME),
+            EventKind::Switch { next, next_prio, .. } => (next, next_prio < MAX_RT_PRIO),
             _ => (event.tid, false),
         };
         if tid != Tid::IDLE && (seen.len() < THREADS || seen.contains_key(&tid)) {

@@ -7,6 +7,7 @@ use super::types::Metadata;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
 use crate::task_state::StateBits;
+use punctual_core::MAX_RT_PRIO;
 use punctual_core::event::Tid;
 use std::collections::{HashMap, VecDeque};
 
@@ -42,7 +43,6 @@ pub(super) struct Machine {
 /// Limits for hostile files.
 const MOST_TASKS: usize = 1 << 20;
 const MOST_CPUS: usize = 1 << 14;
-const MAX_RT_PRIO: i64 = 100;
 
 impl Event {
     /// `seen` are its own fields, its context, and that of all events of its stream.
@@ -95,7 +95,7 @@ impl Event {
             fields,
             place,
             slots,
-            prio_from: if of_lttng { MAX_RT_PRIO } else { 0 },
+            prio_from: if of_lttng { MAX_RT_PRIO.into() } else { 0 },
             call: match known {
                 Known::Call(_) => [numbers.next(), numbers.next()],
                 Known::ExitOfAny => [own.number("ret"), None],

@@ -5,7 +5,7 @@ use punctual_core::cycle::{
     Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
     MomentKind, OpenCycle, POLLS_AFTER, TaskName, ThreadTimes, WaitingCall, WokenBy,
 };
-use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{MAX_RT_PRIO, MainPart, MonotonicNs, Nanos, Split};
 use std::collections::BTreeMap;
 
 /// The maximum number of timers started by a thread in its current call; interrupts start some
@@ -17,8 +17,6 @@ const OWN: usize = 4;
 const CULPRITS: usize = 64;
 /// The maximum number of moments in a cycle; later ones are skipped.
 const MOMENTS: u32 = 64;
-/// The kernel's priorities from here on are those of tasks without a real-time policy.
-const NORMAL: i16 = 100;
 
 #[derive(Clone, Copy)]
 pub struct OwnTimer {
@@ -333,7 +331,7 @@ impl Thread {
         let decided = self.enqueued.zip(cpu.switched).is_some_and(|(since, at)| at >= since);
         // Without events of interrupts, one of them may have kept the CPU.
         let if_shown = |part| if interrupts_shown { part } else { MainPart::Unknown };
-        let real_time = self.prio.is_some_and(|prio| prio < NORMAL);
+        let real_time = self.prio.is_some_and(|prio| prio < MAX_RT_PRIO);
         if running == 0 {
             return match decided && real_time {
                 true => MainPart::Throttled,
@@ -342,7 +340,7 @@ impl Thread {
         }
         let Some((own, other)) = self.prio.zip(cpu.prio) else { return MainPart::Unknown };
         match other {
-            _ if other < own && other < NORMAL => MainPart::Preempted,
+            _ if other < own && other < MAX_RT_PRIO => MainPart::Preempted,
             _ if other > own && real_time && decided => MainPart::Throttled,
             _ if other > own && real_time => if_shown(MainPart::NonPreemptible),
             _ => MainPart::Runqueue,

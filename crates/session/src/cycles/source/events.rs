@@ -8,13 +8,11 @@ use punctual_core::cycle::{
     Cycle, CycleKind, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes, WaitingCall,
 };
 use punctual_core::event::Names;
-use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
+use punctual_core::{CpuSet, Event, EventKind, MAX_RT_PRIO, MonotonicNs, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of task names.
 const NAMES: usize = 4_096;
-/// The lowest kernel priority value of tasks without a real-time policy.
-const NORMAL: i16 = 100;
 /// Names of kernel threads, which events do not identify.
 const KERNEL_THREADS: [&str; 18] = [
     "cpuhp/",
@@ -124,7 +122,7 @@ impl EventCycles {
     /// Whether to show a polling thread that no option names: one with a real-time priority. Any
     /// load polls.
     pub(super) fn shows_poller(&self, tid: u32) -> bool {
-        self.stream.priority(tid).is_some_and(|prio| prio < NORMAL)
+        self.stream.priority(tid).is_some_and(|prio| prio < MAX_RT_PRIO)
     }
 
     /// Sets the wait that begins the cycles of a thread.
@@ -152,12 +150,14 @@ impl EventCycles {
         let prio = self.stream.priority(tid);
         let words = self.names.scheduling.get(&tid).cloned().or_else(|| match prio? {
             prio if prio < 0 => Some("SCHED_DEADLINE".to_owned()),
-            prio if prio < NORMAL => Some(format!("real-time priority {}", NORMAL - 1 - prio)),
+            prio if prio < MAX_RT_PRIO => {
+                Some(format!("real-time priority {}", MAX_RT_PRIO - 1 - prio))
+            }
             _ => Some("time-sharing".to_owned()),
         });
         ThreadFacts {
             scheduling: words.unwrap_or_else(|| UNKNOWN_SCHEDULING.to_owned()),
-            real_time: prio.is_some_and(|prio| prio < NORMAL),
+            real_time: prio.is_some_and(|prio| prio < MAX_RT_PRIO),
             cpus: CpuSet::new(),
         }
     }
@@ -166,7 +166,7 @@ impl EventCycles {
         let comm = self.names.comms.get(&tid).map_or("", String::as_str);
         let is_kernel = KERNEL_THREADS.iter().any(|name| comm.starts_with(name));
         let is_timed = inferred.kind != CycleKind::Event || inferred.period.is_some();
-        !is_kernel && (is_timed || self.stream.priority(tid).is_some_and(|prio| prio < NORMAL))
+        !is_kernel && (is_timed || self.stream.priority(tid).is_some_and(|prio| prio < MAX_RT_PRIO))
     }
 
     pub(super) fn take(&mut self) -> Vec<Cycle> {
