@@ -3,11 +3,11 @@
 
 use crate::Args;
 use crate::figures::median;
-use punctual_analyze::explain::{Kind, LatencyInterval, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
 use punctual_core::event::TaskState;
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
+use punctual_explain::explain::{Kind, LatencyInterval, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
 use punctual_record::wire;
 use serde_json::{Value, json};
 use std::hint::black_box;

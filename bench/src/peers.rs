@@ -7,7 +7,7 @@ mod ways;
 
 use crate::Args;
 use crate::figures::median;
-use punctual_analyze::calibration::outside;
+use punctual_stats::calibration::outside;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! A stored bundle of which one file is cut off or, where it has checksums, changed at any byte: no
 //! requirement is met that is not met in the whole one, and neither is the run.
-use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{Summary, VerdictWord};
+use punctual_stats::summarize;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

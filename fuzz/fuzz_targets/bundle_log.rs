@@ -1,10 +1,10 @@
 //! Random bytes as the log of a series and as its checkpoint; as the payload of one valid block of
 //! a log and of one valid frame of a checkpoint, since no mutation finds a checksum; and, if they
 //! begin with a brace, as the state of a series.
-use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::checkpoint;
 use punctual_bundle::log::{MAGIC, decode, encode_samples, encode_window};
 use punctual_bundle::state::State;
+use punctual_stats::{Distribution, Timeline};
 
 pub fn fuzz(bytes: &[u8]) {
     if bytes.starts_with(b"{") {

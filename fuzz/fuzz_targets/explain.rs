@@ -1,8 +1,8 @@
 //! Records as a kernel might write them, explained: parts add up, each is proven or unknown.
-use punctual_analyze::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
+use punctual_explain::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
 use punctual_record::wire;
 
 pub fn fuzz(bytes: &[u8]) {

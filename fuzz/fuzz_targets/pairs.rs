@@ -1,7 +1,7 @@
 //! Random test points matched by every rule, compared with a model that searches all of them for
 //! each match.
-use punctual_analyze::pairs::{By, Matcher, Rule, Seen};
 use punctual_core::{MonotonicNs, Tid};
+use punctual_explain::pairs::{By, Matcher, Rule, Seen};
 
 pub fn fuzz(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };

@@ -1,5 +1,5 @@
 //! Evidence that a phase was measured as requested: collected during the phase, stored in
-//! `phase.json`, judged by `punctual_analyze::validity`. docs/reference/validity.md describes the
+//! `phase.json`, judged by `punctual_stats::validity`. docs/reference/validity.md describes the
 //! source of each part. An unreadable part is `unavailable`, never a default.
 
 use punctual_core::{CpuSet, Fact, Nanos};

@@ -95,7 +95,7 @@ impl Malformed {
 }
 
 /// Reads the results of another tool and writes them as a bundle into `directory`, which must not
-/// exist. `summarize` makes the figures of the finished bundle (`punctual_analyze::summarize`).
+/// exist. `summarize` makes the figures of the finished bundle (`punctual_stats::summarize`).
 pub fn import(
     input: &mut dyn Read,
     directory: &Path,

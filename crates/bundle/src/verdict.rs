@@ -1,6 +1,6 @@
 //! The verdict of a run: one word, and every reason for it with its place.
 //!
-//! `analyze::verdict` computes it from the bundle's content and the end of a run stores it. Every
+//! `stats::verdict` computes it from the bundle's content and the end of a run stores it. Every
 //! display of an answer shows it.
 
 use crate::baseline::{LeapingFigure, WorseFigure, always};

@@ -44,7 +44,7 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
 
 /// The summary as in `show` and at the end of an attachment.
 fn summary_of(bundle: &Bundle) -> Summary {
-    let mut summary = punctual_analyze::summarize(bundle);
+    let mut summary = punctual_stats::summarize(bundle);
     let evidence = Evidence {
         explained: explained::of_answer(bundle, &summary),
         replayed: replayed::of_answer(bundle, &summary),
@@ -62,7 +62,7 @@ fn brief(bundle: &Bundle) -> String {
 }
 
 fn details(bundle: &Bundle) -> String {
-    terminal::show(&summary_of(bundle), &punctual_analyze::views(bundle), &narrow())
+    terminal::show(&summary_of(bundle), &punctual_stats::views(bundle), &narrow())
 }
 
 /// The output of `explain`; empty if no events were kept.

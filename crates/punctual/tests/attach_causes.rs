@@ -6,9 +6,9 @@ mod guests;
 
 use crate::common::quota::Quota;
 use crate::common::{Place, has_program, is_root, text};
-use punctual_analyze::cycles::{Constraint, Delay, Follower, find_delay, infer};
 use punctual_core::cycle::Cycle;
 use punctual_core::{CpuSet, MainPart, Nanos, Split};
+use punctual_explain::cycles::{Constraint, Delay, Follower, find_delay, infer};
 use punctual_record::Backend;
 use punctual_session::cycles::source::CycleRecorder;
 use std::collections::BTreeMap;

@@ -3,7 +3,6 @@
 //! a guest, which is rebooted on its request.
 
 use crate::common::{self, Place, text};
-use punctual_analyze::tune::{Block, Step, Tuning};
 use punctual_bundle::tune::{Answer, BlockRecord, TuningDocument};
 use punctual_core::Nanos;
 use punctual_lab::{Arch, GuestFile, Job, Kernel};
@@ -12,6 +11,7 @@ use punctual_session::tune::asked::{Options, Source, planned};
 use punctual_session::tune::directory::{Directory, Spec};
 use punctual_session::tune::offer::Choice;
 use punctual_session::tune::setting::Setting;
+use punctual_stats::tune::{Block, Step, Tuning};
 use punctual_testing as testing;
 use std::fs;
 use std::path::Path;

@@ -6,14 +6,14 @@ use crate::remedies::{self, Rules};
 use crate::sentence::{self, listed};
 use crate::tables::figures::is_max_not_ended;
 use crate::verdict::of_reason;
-use punctual_analyze::Explanations;
-use punctual_analyze::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
 use punctual_bundle::answer::{Answer, DecidingFigure, Delay, Delays};
 use punctual_bundle::exact::ExactSample;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason, Timebase};
 use punctual_core::{CauseKind, Comparison, Fact, Finding, Metric, Names, Nanos, Severity};
+use punctual_explain::Explanations;
+use punctual_explain::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
 
 /// Causes named in a sentence.
 const CAUSES: usize = 4;

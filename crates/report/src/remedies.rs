@@ -11,12 +11,12 @@ pub use rules::{Matching, Rules};
 pub use table::{REMEDIES, Remedy};
 
 use crate::format::plain;
-use punctual_analyze::Explanations;
-use punctual_analyze::answer::{Blame, Blamed};
-use punctual_analyze::explain::{Budget, Cause, GROUPS, is_long_exit};
-use punctual_analyze::threads::Interrupt;
 use punctual_core::event::Recorded;
 use punctual_core::{CauseKind, Finding, Names};
+use punctual_explain::Explanations;
+use punctual_explain::answer::{Blame, Blamed};
+use punctual_explain::explain::{Budget, Cause, GROUPS, is_long_exit};
+use punctual_explain::threads::Interrupt;
 
 /// A cause with a smaller share gets no remedy.
 const WORTH: f64 = 0.05;

@@ -59,10 +59,10 @@ pub use worst_explained::worst_explained;
 
 use crate::tables::figures::named;
 use crate::tables::requirements::{Stated, grouped};
-use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Calibration, Timebase};
 use punctual_core::Fact;
+use punctual_stats::PhaseView;
 
 /// How to show a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +114,7 @@ impl Default for ShowOptions {
 
 /// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts,
 /// findings with their remedies, and the worst samples. `phases` are those of the summary
-/// (`punctual_analyze::views`); without them, shapes are omitted.
+/// (`punctual_stats::views`); without them, shapes are omitted.
 pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut out = paint::Page::new(options);

@@ -208,7 +208,7 @@ fn as_folded_stacks_own_instructions_add_up() {
 #[test]
 fn the_page_shows_the_differences_between_kernels_with_a_drawing() {
     let bundle = bundle("good");
-    let summary = punctual_analyze::summarize(&bundle);
+    let summary = punctual_stats::summarize(&bundle);
     let input =
         html::ReportInput { exact: Some(compared()), ..html::ReportInput::of(&bundle, &summary) };
     let page = html::report(&[input]).expect("a page");

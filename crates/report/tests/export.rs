@@ -192,8 +192,7 @@ fn cyclictest_exports_are_imported_unchanged() {
             let directory = place.path().join("b");
             let bytes = exported(name, format);
             let options = ImportOptions { name: name.into(), ..ImportOptions::default() };
-            import(&mut bytes.as_slice(), &directory, &options, punctual_analyze::summarize)
-                .unwrap();
+            import(&mut bytes.as_slice(), &directory, &options, punctual_stats::summarize).unwrap();
             let (before, after) = (open(name), Bundle::open(&directory).unwrap());
             // The text has one range for all threads; one of the lossy ones overflows from 21 µs
             // on.
@@ -229,7 +228,7 @@ fn json_and_xml_exports_are_parsed_by_python() {
             let stated: usize =
                 open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
             // And one for each other reason against the verdict.
-            let summary = punctual_analyze::summarize(&open(name));
+            let summary = punctual_stats::summarize(&open(name));
             let is_other = |reason: &&Reason| !matches!(reason, Reason::Requirement { .. });
             let stated = stated + summary.verdict.against().filter(is_other).count();
             assert!(success && sentence.trim() == stated.to_string(), "{name}: {sentence}");
@@ -242,7 +241,7 @@ fn the_json_export_is_the_summary() {
     for name in BUNDLES {
         let read: Summary = serde_json::from_str(&text(name, Format::Json)).unwrap();
         assert!(
-            read == punctual_analyze::summarize(&open(name)),
+            read == punctual_stats::summarize(&open(name)),
             "{name} is not read as it was written"
         );
     }

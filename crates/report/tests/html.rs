@@ -89,7 +89,7 @@ fn missed_deadlines_are_shown_as_a_figure_and_marked_in_plots() {
     series.meta.details.insert("deadline".to_owned(), "90us".to_owned());
     series.meta.workload = "program".to_owned();
     let measure = series.meta.measure.clone();
-    let mut summary = punctual_analyze::summarize(bundle);
+    let mut summary = punctual_stats::summarize(bundle);
     let missed = Figure {
         name: "deadline-missed".to_owned(),
         title: "cycles longer than 90us".to_owned(),
@@ -147,7 +147,7 @@ fn a_measure_of_several_cpus_has_a_small_histogram_of_each() {
 fn the_page_of_a_target_uses_a_single_clock() {
     let bundles = fixtures();
     let (_, bundle) = bundles.iter().find(|(name, _)| name == "good").unwrap();
-    let mut summary = punctual_analyze::summarize(bundle);
+    let mut summary = punctual_stats::summarize(bundle);
     let started = "2027-01-02T03:04:05Z".parse().unwrap();
     summary.target = Some(punctual_bundle::RanOn::new("vm", "6.1", started));
     let ending = bundle.manifest.ending.as_ref().unwrap();
@@ -217,7 +217,7 @@ fn an_oversized_page_is_reduced_with_a_note() {
     let directory = tempfile::tempdir().unwrap();
     let recipe = Recipe { samples: 30_000, resolution: Nanos(1), ..Recipe::default() };
     let bundle = write(&directory.path().join("b"), &recipe);
-    let summary = punctual_analyze::summarize(&bundle);
+    let summary = punctual_stats::summarize(&bundle);
     let inputs = [ReportInput::of(&bundle, &summary)];
     let full = report(&inputs).unwrap();
     assert_eq!(full, report(&inputs).unwrap(), "the same bundle makes the same page");
@@ -254,7 +254,7 @@ fn a_page_of_512_threads_folds() {
         ..Recipe::default()
     };
     let bundle = write(&directory.path().join("b"), &recipe);
-    let summary = punctual_analyze::summarize(&bundle);
+    let summary = punctual_stats::summarize(&bundle);
     let inputs = [ReportInput::of(&bundle, &summary)];
     let rows = |page: &str| {
         let data = select(&assert_sound(page), "script#data").remove(0);

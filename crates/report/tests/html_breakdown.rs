@@ -6,13 +6,13 @@ use crate::recording;
 use crate::recording::{CONTROL, HOG, Recording, us};
 use crate::support::hostile_names;
 use crate::support::synthetic::{Recipe, write};
-use punctual_analyze::explain::{Kind, LatencyInterval, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
-use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::TaskState;
 use punctual_core::{CpuSet, EventKind};
+use punctual_explain::explain::{Kind, LatencyInterval, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
+use punctual_explain::{Explained, Explanations};
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::{ReportInput, report};
 use scraper::{Html, Selector};
@@ -54,7 +54,7 @@ fn explanations(hog: &str) -> Explanations {
 
 fn page(hog: &str, directory: &std::path::Path) -> String {
     let bundle = write(&directory.join("b"), &Recipe::default());
-    let summary = punctual_analyze::summarize(&bundle);
+    let summary = punctual_stats::summarize(&bundle);
     let breakdown = Breakdown::of(&explanations(hog), None).expect("a late sample");
     report(&[ReportInput { breakdown: Some(&breakdown), ..ReportInput::of(&bundle, &summary) }])
         .unwrap()

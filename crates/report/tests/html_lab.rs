@@ -56,7 +56,7 @@ fn lab(
 }
 
 fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument {
-    let summary = punctual_analyze::summarize(bundle);
+    let summary = punctual_stats::summarize(bundle);
     let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(figures).collect();
     let run = RunDocument {
         bundle: Some(value.into()),

@@ -6,16 +6,16 @@ use crate::recording;
 use crate::recording::Recording;
 use crate::support::hostile_names;
 use crate::support::synthetic::{Recipe, write};
-use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Tid;
 use punctual_core::event::{FunctionName, TaskName, TaskState};
+use punctual_explain::pairs::Request;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
 use std::path::Path;
 
 fn page(bundle: &Bundle, all: &Recording, requests: Vec<Request>) -> String {
-    let summary = punctual_analyze::summarize(bundle);
+    let summary = punctual_stats::summarize(bundle);
     let series = vec!["timer/cpu0".to_owned()];
     let source = RecordingSource { recorded: &all.recorded, names: &all.names, series, requests };
     let digest = Digest::of(&source, || all.events.iter().copied());

@@ -163,7 +163,7 @@ fn a_page_is_made_of_any_events() {
     let directory = tempfile::tempdir().unwrap();
     let bundle =
         write(&directory.path().join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() });
-    let summary = punctual_analyze::summarize(&bundle);
+    let summary = punctual_stats::summarize(&bundle);
     let all = recording::recording(1);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let events = proptest::collection::vec(event(), 2_000).new_tree(&mut runner).unwrap().current();

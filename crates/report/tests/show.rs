@@ -1,9 +1,9 @@
 //! The output for each fixture bundle.
 
-use punctual_analyze::{summarize, views};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_report::export::{Format, export};
 use punctual_report::terminal::{ShowOptions, Unit, show};
+use punctual_stats::{summarize, views};
 use std::path::{Path, PathBuf};
 
 fn directory(name: &str) -> PathBuf {

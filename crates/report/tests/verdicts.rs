@@ -6,9 +6,9 @@ mod outputs;
 mod ways;
 
 use outputs::{Output, shown};
-use punctual_analyze::summarize;
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Bundle, Exit, Reason};
+use punctual_stats::summarize;
 use ways::{Way, expected, make};
 
 /// Ways that show each reason. Without a wildcard: a new reason needs a way.

@@ -2,7 +2,6 @@
 //! kernel.
 
 use crate::exit::Failure;
-use punctual_analyze::{baseline, summarize};
 use punctual_bundle::baseline::{
     BaselineRun, FoundChange, HeldAgainst, RECORD, TREND, TrendDocument, WorseFigure,
 };
@@ -10,6 +9,7 @@ use punctual_bundle::summary::{Summary, ValidityWord};
 use punctual_bundle::{Bundle, Member, Outcome, amend};
 use punctual_core::{Fact, Nanos, hex};
 use punctual_host::environment::Environment;
+use punctual_stats::{baseline, summarize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument,
         history.newest_version();
         let begin = since.map_or(i128::MIN, |since| now - i128::from(since.ns()));
         let from = history.runs.partition_point(|run| run.created.as_nanosecond() < begin);
-        document.histories.extend(punctual_analyze::baseline::trend(&history.runs, from));
+        document.histories.extend(punctual_stats::baseline::trend(&history.runs, from));
     }
     Ok(document)
 }

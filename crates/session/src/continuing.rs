@@ -64,7 +64,7 @@ impl Continuation {
     /// Computes the figures and the verdict over all parts, after its end.
     pub fn finish(&self) -> Result<Summary, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
-        let mut summary = punctual_analyze::summarize(&bundle);
+        let mut summary = punctual_stats::summarize(&bundle);
         let code = summary.verdict.exit_code(bundle.manifest.command);
         summary.ending.iter_mut().for_each(|ending| ending.exit_code = code);
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;

@@ -1,7 +1,7 @@
 //! The cycles of a program: drains records, infers the cycles of each thread, and fills its series.
 //! A run has one of these for each program that it measures or attaches to.
 //!
-//! The kernel makes a record of every cycle (`record::attach`); `analyze::cycles` infers the kind
+//! The kernel makes a record of every cycle (`record::attach`); `explain::cycles` infers the kind
 //! of each thread's cycles.
 
 mod delays;
@@ -34,20 +34,20 @@ use crate::request;
 use monitors::Monitors;
 use namespace::NamespaceIds;
 use polling::Polling;
-use punctual_analyze::SeriesView;
-use punctual_analyze::cycles::lint::HostFacts;
-use punctual_analyze::cycles::{CallNames, LEAST};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{LeftOut, LeftOutKind};
 use punctual_core::cycle::{Cycle, MomentKind, SeriesKind};
 use punctual_core::event::Tid;
 use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequirement};
+use punctual_explain::cycles::lint::HostFacts;
+use punctual_explain::cycles::{CallNames, LEAST};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::Backend;
 use punctual_record::attach::AttachCost;
 use punctual_record::symbols::FunctionNames;
+use punctual_stats::SeriesView;
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
 use series::{CycleSeries, SeriesPlace};

@@ -4,13 +4,13 @@
 use crate::baseline::Baseline;
 use crate::continuing::Continuation;
 use crate::exit::{Exit, Failure};
-use punctual_analyze::{PhaseView, RunView};
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{BundleError, BundleWriter, Ending, Outcome, Planned, Verdict};
 use punctual_core::Finding;
 use punctual_core::event::Recorded;
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
+use punctual_stats::{PhaseView, RunView};
 
 pub struct Measured<'a> {
     pub phases: &'a [PhaseView<'a>],
@@ -94,7 +94,7 @@ pub fn judge(
         damage.push(why.to_string());
         Planned::default()
     });
-    let mut summary = punctual_analyze::summarize_run(&RunView {
+    let mut summary = punctual_stats::summarize_run(&RunView {
         manifest: writer.manifest(),
         planned: &planned,
         phases: measured.phases,

@@ -8,11 +8,11 @@ pub(crate) use programs::Programs;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::{Listener, shown};
-use punctual_analyze::exact::Exact;
-use punctual_analyze::exact::dump::Dump;
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_core::Nanos;
+use punctual_explain::exact::Exact;
+use punctual_explain::exact::dump::Dump;
 use punctual_lab::exact::{Part, Replay, Wanted};
 use punctual_lab::{Arch, Control, Guest, GuestResult, LabError, Outcome};
 use std::fs;
@@ -59,7 +59,7 @@ pub fn explain(
             bundle.directory.display()
         ))
     })?;
-    let digest = punctual_analyze::summarize(bundle).digest;
+    let digest = punctual_stats::summarize(bundle).digest;
     let digest = digest.ok_or_else(|| without_digest(bundle))?;
     let interrupts = Interrupts::listen()?;
     let say = |step: &str| messages.progress(&format!("exact explanation: {step}"));
@@ -82,7 +82,7 @@ pub fn explain(
         return Err(Failure::failed(format!("the replay did not complete: {}", result.outcome)));
     }
     let replayed = Bundle::open(&place.path().join("bundle")).map_err(Failure::failed)?;
-    let again = punctual_analyze::summarize(&replayed).digest.unwrap_or_default();
+    let again = punctual_stats::summarize(&replayed).digest.unwrap_or_default();
     if again != digest {
         return Err(Failure::no_evidence(format!(
             "the replay gave different samples (digest {again}) from the run ({digest}): its \
@@ -150,7 +150,7 @@ pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
-    let Some(digest) = punctual_analyze::summarize(&bundle).digest else { return Ok(()) };
+    let Some(digest) = punctual_stats::summarize(&bundle).digest else { return Ok(()) };
     let kallsyms = String::from_utf8_lossy(&kallsyms);
     let release = String::from_utf8_lossy(&release);
     let seen = Seen { dump: &dump, kallsyms: &kallsyms, vdso: &vdso };

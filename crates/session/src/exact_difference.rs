@@ -7,10 +7,10 @@ use crate::messages::{Listener, shown};
 use crate::options::{RunOptions, SshOptions};
 use crate::request::Asked;
 use crate::targets::{self, RemoteRun, Returned};
-use punctual_analyze::exact::difference;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::{Finding, MadeOf, Severity};
+use punctual_explain::exact::difference;
 use punctual_plan::{ByteSize, TargetPlan};
 use std::path::{Path, PathBuf};
 

@@ -13,10 +13,10 @@ pub use wanted::{At, Wanted};
 
 use crate::exit::Failure;
 use crate::recorded;
-use punctual_analyze::Explanations;
-use punctual_analyze::answer::{Deciding, deciding, is_same_thread, stand_ins};
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{SeriesSummary, Summary};
+use punctual_explain::Explanations;
+use punctual_explain::answer::{Deciding, deciding, is_same_thread, stand_ins};
 use wanted::is_called;
 
 /// Explains the requested samples of a bundle.
@@ -154,9 +154,9 @@ pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_analyze::Explained;
-    use punctual_analyze::explain::Cause;
     use punctual_core::{Event, EventKind, MonotonicNs};
+    use punctual_explain::Explained;
+    use punctual_explain::explain::Cause;
     use std::path::{Path, PathBuf};
 
     /// The bundles whose samples events explain.

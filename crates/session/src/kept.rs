@@ -4,7 +4,6 @@
 #[cfg(test)]
 mod tests;
 
-use punctual_analyze::SeriesView;
 use punctual_bundle::observed::ObservedSamples;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
@@ -12,6 +11,7 @@ use punctual_core::{
     Clock, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Window,
 };
 use punctual_measure::collect::{Recent, extend_window};
+use punctual_stats::SeriesView;
 use punctual_sys::{clock, pace};
 
 /// The maximum number of bins of an exact histogram.

@@ -7,16 +7,16 @@ mod blocks;
 mod samples;
 
 use crate::exit::Failure;
-use punctual_analyze::EventCounts;
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::occupancy::Occupancy;
-use punctual_analyze::threads::{Coverage, Tracker};
 use punctual_bundle::intervals::OccupancyDocument;
 use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, Recording};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::merge::{Batches, Merge};
+use punctual_explain::EventCounts;
+use punctual_explain::gaps::Gaps;
+use punctual_explain::occupancy::Occupancy;
+use punctual_explain::threads::{Coverage, Tracker};
 use std::collections::BTreeMap;
 
 /// The recording of a bundle, which can be read repeatedly.

@@ -1,10 +1,10 @@
 //! A sample counted by a replay of its run, instruction by instruction.
 
-use punctual_analyze::answer::deciding;
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExactSample};
 use punctual_bundle::summary::Summary;
 use punctual_core::Nanos;
+use punctual_explain::answer::deciding;
 
 /// The sample of this phase and series with this latency, if the same run was replayed: if the
 /// digest of all its samples is this one.

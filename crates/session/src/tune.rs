@@ -1,6 +1,6 @@
 //! `punctual tune`: which settings of this machine help, by an experiment on it.
 //!
-//! [`punctual_analyze::tune`] decides on the measurements and their evaluation, and knows no
+//! [`punctual_stats::tune`] decides on the measurements and their evaluation, and knows no
 //! machine. Here are the request of a tuning ([`asked`]), the settings that this machine offers
 //! ([`offer`], [`setting`]), applying and reverting them ([`changes`]), a block of measuring
 //! ([`blocks`]), boot parameters of a guest ([`boot`]) and of this machine ([`reboot_plan`],

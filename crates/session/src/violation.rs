@@ -3,9 +3,9 @@
 //! The controller thread starts it and never waits for it while something is measured: it runs on
 //! the CPUs of that thread, in a process group of its own, so that Ctrl-C ends the run alone.
 
-use punctual_analyze::{SeriesView, Violation, first_violation};
 use punctual_bundle::Member;
 use punctual_core::{Comparison, Finding, Metric, Nanos, Requirement, Severity};
+use punctual_stats::{SeriesView, Violation, first_violation};
 use punctual_sys::children;
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -8,7 +8,7 @@ use punctual_session::{explained, replayed};
 
 /// The summary of a bundle, with its answer.
 pub fn summarize(bundle: &Bundle) -> Summary {
-    let mut summary = punctual_analyze::summarize(bundle);
+    let mut summary = punctual_stats::summarize(bundle);
     add(bundle, &mut summary);
     summary
 }

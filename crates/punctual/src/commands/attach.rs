@@ -277,7 +277,7 @@ impl Output {
             return self.print(&terminal::brief(&finished.summary, &whole, &show_options()));
         }
         let own = || session::views(&finished.phases);
-        let views = of_all.map_or_else(own, punctual_analyze::views);
+        let views = of_all.map_or_else(own, punctual_stats::views);
         self.print(&terminal::show(&finished.summary, &views, &show_options()))?;
         let Some(cycles) = finished.attached().map(|program| &program.cycles) else {
             let entries = finished.phases.iter().flat_map(|phase| &phase.entries);

@@ -3,9 +3,9 @@
 use super::answer;
 use crate::exit::Failure;
 use crate::output;
-use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Names;
+use punctual_explain::pairs::Request;
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};

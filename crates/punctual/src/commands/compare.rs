@@ -5,13 +5,13 @@ use super::printing;
 use super::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
-use punctual_analyze::compare::gate::{Gate, Kind, Limit};
-use punctual_analyze::compare::{self, Options, SideInput};
 use punctual_bundle::comparison::Comparison;
 use punctual_bundle::{Bundle, RanUnder};
 use punctual_report::naming::{self, Identity};
 use punctual_report::{export, html, sentence, terminal};
 use punctual_session::messages::shown;
+use punctual_stats::compare::gate::{Gate, Kind, Limit};
+use punctual_stats::compare::{self, Options, SideInput};
 use std::path::PathBuf;
 
 /// Show which differences between runs are significant, and how large they are

@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Ending {
         Some(pid) => of_process(&args, pid, wanted)?,
         None => of_command(&args, wanted)?,
     };
-    punctual_analyze::counts::derive(&mut counts);
+    punctual_stats::counts::derive(&mut counts);
     match (&args.output, args.json) {
         (Some(path), _) => {
             let text = serde_json::to_string_pretty(&counts).map_err(Failure::failed)?;

@@ -105,7 +105,7 @@ pub fn run(args: Args) -> Ending {
         nanoseconds: args.nanoseconds,
         asked: args.cycles.asked(),
     };
-    let summary = import(&mut input, &directory, &options, punctual_analyze::summarize)
+    let summary = import(&mut input, &directory, &options, punctual_stats::summarize)
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
     let said = say_answer(&directory, &args.cycles);
     let named = output::print(&format!("{}\n", shown(&directory)));

@@ -3,17 +3,17 @@
 use super::bundle::{open, show_options_of};
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
-use punctual_analyze::Validity;
-use punctual_analyze::pairs::{
-    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target,
-    document, gate, windows,
-};
-use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::Timebase;
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, Group, PointId};
+use punctual_explain::pairs::{
+    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target,
+    document, gate, windows,
+};
+use punctual_explain::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_report::terminal;
 use punctual_session::recorded::{self, Opened};
+use punctual_stats::Validity;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -176,7 +176,7 @@ fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
 /// The tasks that ran in these intervals; empty if the recording does not show it.
 fn look(
     opened: &Opened,
-    gaps: punctual_analyze::gaps::Gaps,
+    gaps: punctual_explain::gaps::Gaps,
     windows: &[(punctual_core::MonotonicNs, punctual_core::MonotonicNs)],
 ) -> Vec<Lanes> {
     let groups = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];

@@ -266,7 +266,7 @@ fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), 
     if args.json {
         return output::print_json(summary);
     }
-    let views = punctual_analyze::views(bundle);
+    let views = punctual_stats::views(bundle);
     output::print(&terminal::show(summary, &views, &show_options()))?;
     output::print(&super::explain::brief(bundle))?;
     name_bundle(&bundle.directory)

@@ -53,7 +53,7 @@ pub fn run(args: Args) -> Ending {
         } else {
             output::print(&terminal::show(
                 &summary,
-                &punctual_analyze::views(&bundle),
+                &punctual_stats::views(&bundle),
                 &show_options(),
             ))?;
             output::print(&recording(&bundle))?;
@@ -67,7 +67,7 @@ pub fn run(args: Args) -> Ending {
 fn published(paths: &[PathBuf]) -> Ending {
     let mut summaries = Vec::new();
     for path in paths {
-        let summary = punctual_analyze::summarize(&open(path)?);
+        let summary = punctual_stats::summarize(&open(path)?);
         if summary.published.is_none() {
             return Err(Failure::refused(format!(
                 "{}: its experiment has no section `[published]`",

@@ -59,7 +59,7 @@ impl Stored {
         })?;
         let make = |(number, run): (usize, &punctual_report::export::fleet::StoredRun)| {
             let directory = place.path().join(number.to_string());
-            let bundle = run.write(&directory, punctual_analyze::summarize);
+            let bundle = run.write(&directory, punctual_stats::summarize);
             Ok(StoredRun {
                 id: run.id().to_owned(),
                 cell: run.cell().map(str::to_owned),

@@ -3,6 +3,7 @@
 use super::bundle::{open, show_options};
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
+use punctual_explain::Explanations;
 use punctual_report::{html, terminal};
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
@@ -50,11 +51,11 @@ pub fn run(args: Args) -> Ending {
         None
     };
     let name = shown(&args.bundle);
-    let mut tails = punctual_analyze::tail::of_bundle(
+    let mut tails = punctual_stats::tail::of_bundle(
         &bundle,
         &name,
         args.series.as_deref(),
-        explained.as_ref(),
+        explained.as_ref().map(Explanations::largest_causes).as_ref(),
     )
     .map_err(Failure::refused)?;
     tails.findings.extend(explained.into_iter().flat_map(|explained| explained.findings));

@@ -1,5 +1,5 @@
 //! The lint on real programs: one that breaks no rule, and those with evidence from the system. The
-//! rules on cycles are tested in `analyze` (cycles/lint/tests.rs); the recording of a cycle's
+//! rules on cycles are tested in `explain` (cycles/lint/tests.rs); the recording of a cycle's
 //! calls, on a simulated kernel (crates/record/tests/simulated).
 
 use super::{CYCLES, OWN, attached, compiled};

@@ -32,9 +32,9 @@ pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportE
 
 /// The figures of every series, one per row; unknown fields are empty.
 pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    let summary = punctual_analyze::summarize(bundle);
+    let summary = punctual_stats::summarize(bundle);
     let percentiles: Vec<String> =
-        punctual_analyze::percentiles::OFFERED.map(punctual_analyze::percentiles::key).into();
+        punctual_stats::percentiles::OFFERED.map(punctual_stats::percentiles::key).into();
     let columns: Vec<String> = percentiles.iter().map(|p| format!("p{p}_ns")).collect();
     writeln!(
         out,

@@ -74,7 +74,7 @@ pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         version: format!("punctual {}", bundle.manifest.punctual),
         start_time: bundle.manifest.created.strftime(DATE).to_string(),
         end_time: ended.map(|ending| ending.at.strftime(DATE).to_string()),
-        return_code: punctual_analyze::summarize(bundle).verdict.exit() as u8,
+        return_code: punctual_stats::summarize(bundle).verdict.exit() as u8,
         timebase: bundle.timebase().mark(),
         sysinfo: sysinfo(bundle),
         num_threads: series.len(),

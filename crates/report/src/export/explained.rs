@@ -4,10 +4,10 @@
 use super::{ExportError, RecordingInput, perfetto};
 use crate::marks::{Detail, Lane, Mark, SLOTS, Shape};
 use crate::sentence::explain::{title, who};
-use punctual_analyze::explain::Explanation;
-use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::Timebase;
 use punctual_core::{Event, MonotonicNs, Names, Tid};
+use punctual_explain::explain::Explanation;
+use punctual_explain::{Explained, Explanations};
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -54,7 +54,7 @@ impl Slots {
 /// The parts of one sample, each named by its cause and the culprit.
 fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark<'a>> {
     let lane = Lane::Causes(explanation.interval.tid, slot);
-    let mark = |part: &punctual_analyze::explain::Part| {
+    let mark = |part: &punctual_explain::explain::Part| {
         let who = who(part.cause, part.prio, names);
         let name = if who.is_empty() {
             title(part.cause).to_owned()

@@ -5,7 +5,7 @@ use punctual_bundle::Bundle;
 use std::io::{self, Write};
 
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
-    serde_json::to_writer_pretty(&mut *out, &punctual_analyze::summarize(bundle))
+    serde_json::to_writer_pretty(&mut *out, &punctual_stats::summarize(bundle))
         .map_err(io::Error::from)?;
     out.write_all(b"\n")?;
     Ok(())

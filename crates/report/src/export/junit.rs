@@ -7,15 +7,15 @@ pub(super) mod document;
 use super::cases::{Case, CaseResult, cases};
 use crate::sentence::of_gate;
 use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
-use punctual_analyze::validity::RUN;
 use punctual_bundle::comparison::Comparison;
 use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
+use punctual_stats::validity::RUN;
 use std::io::{self, Write};
 
 /// The report. It has no case if nothing is required and nothing failed.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
+    write_summary(&punctual_stats::summarize(bundle), bundle.timebase(), out)
 }
 
 /// The report of a summary.

@@ -47,7 +47,7 @@ fn is_origin(text: &str) -> bool {
 }
 
 pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io::Result<()> {
-    let summary = punctual_analyze::summarize(bundle);
+    let summary = punctual_stats::summarize(bundle);
     let environment = RanUnder::of(bundle);
     let kernel = Kernel(&environment);
     let origin = options.origin();

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 /// Writes every requirement of every series, and the other reasons against the verdict.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    write_summary(&punctual_analyze::summarize(bundle), bundle.timebase(), out)
+    write_summary(&punctual_stats::summarize(bundle), bundle.timebase(), out)
 }
 
 pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {

@@ -9,12 +9,12 @@ use crate::format::{count, counted, micros, percent, span};
 use crate::remedies::{self, Evidence, Rules};
 use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
 use crate::tables;
-use punctual_analyze::answer::{blames, first_of_each};
-use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::{Coverage, Interrupt, Tracker, Windows};
-use punctual_analyze::{Explained, Explanations};
 use punctual_core::{CauseKind, Finding, Names, Nanos, Tid};
+use punctual_explain::answer::{blames, first_of_each};
+use punctual_explain::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::{Coverage, Interrupt, Tracker, Windows};
+use punctual_explain::{Explained, Explanations};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 

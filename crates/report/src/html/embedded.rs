@@ -12,10 +12,10 @@ use super::scale::Scale;
 use super::style::Style;
 use super::{ReportInput, Size};
 use crate::format::count;
-use punctual_analyze::answer::standing;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::RequirementSummary;
 use punctual_core::{CauseKind, Clock, ClockNs, Comparison, MainPart, Nanos, Requirement};
+use punctual_explain::answer::standing;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

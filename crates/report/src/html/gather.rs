@@ -8,10 +8,10 @@ use super::style::Style;
 use super::text;
 use super::{MAX_SERIES, percentiles};
 use crate::naming::{Identity, distinct};
-use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
 use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
+use punctual_stats::{Distribution, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 

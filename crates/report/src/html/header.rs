@@ -10,7 +10,6 @@ use crate::answer::{delays_sentence, figure_sentence, known};
 use crate::format::{count, counted, duration, micros_f64, span};
 use crate::tables::{self, requirements, verdict_words};
 use crate::verdict::{beside_requirements, of_reason, tone_of};
-use punctual_analyze::answer::standing;
 use punctual_bundle::answer::Answer;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::{
@@ -19,6 +18,7 @@ use punctual_bundle::summary::{
 use punctual_bundle::{Completeness, Exit, Outcome, Timebase, Verdict};
 use punctual_core::Nanos;
 use punctual_core::cycle::SeriesKind;
+use punctual_explain::answer::standing;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;

@@ -77,7 +77,7 @@ pub fn lab(
         return Err(HtmlError::LeftOut);
     }
     let summaries: Vec<Option<Summary>> =
-        pooled.iter().map(|bundle| bundle.as_ref().map(punctual_analyze::summarize)).collect();
+        pooled.iter().map(|bundle| bundle.as_ref().map(punctual_stats::summarize)).collect();
     let mut content = curves::content(lab, pooled, &summaries);
     let page = |content: &Content<'_>, size: &Size| render(lab, content, size, pages, directory);
     fitting(&mut content, SIZE_LIMIT, page)

@@ -1,8 +1,8 @@
 //! Latency over time, beyond [`Timeline`]: coarser segments, and the position of zero.
 
-use punctual_analyze::{Bucket, Timeline};
 use punctual_bundle::{PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, Nanos};
+use punctual_stats::{Bucket, Timeline};
 
 /// The source of a plot over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

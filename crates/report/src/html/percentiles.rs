@@ -1,8 +1,8 @@
 //! The percentile curve: latency over `log10(1 / (1 - p))`, where each further nine takes the same
 //! width.
 
-use punctual_analyze::{Distribution, percentiles};
 use punctual_core::Nanos;
+use punctual_stats::{Distribution, percentiles};
 
 /// Points in each decade of rarity.
 pub const PER_DECADE: usize = 16;

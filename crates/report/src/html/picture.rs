@@ -16,8 +16,8 @@ pub use lane::{Kind, Lane};
 use super::text::name;
 use crate::format::{count, span};
 use crate::marks::Mark;
-use punctual_analyze::threads::Lanes;
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
+use punctual_explain::threads::Lanes;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -224,7 +224,7 @@ impl<'a> Build<'a> {
     }
 
     fn arrows(&self) -> Vec<Arrow> {
-        let arrow = |wake: &punctual_analyze::threads::WakeMark| {
+        let arrow = |wake: &punctual_explain::threads::WakeMark| {
             let from = self.cpu_lanes.get(&wake.cpu)?;
             let to = self.thread_lanes.get(&wake.task)?;
             let by = match wake.interrupt {

@@ -15,14 +15,14 @@ pub(super) use marks::InWindows;
 
 use super::picture::{Focus, Material, Picture};
 use crate::format::count;
-use punctual_analyze::EventCounts;
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::occupancy::Occupancy;
-use punctual_analyze::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
-use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
 use punctual_core::event::{Group, Recorded, Source};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
+use punctual_explain::EventCounts;
+use punctual_explain::gaps::Gaps;
+use punctual_explain::occupancy::Occupancy;
+use punctual_explain::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
+use punctual_explain::threads::{Coverage, Lanes, Tracker, Windows};
 
 /// The number of worst cases listed for each pair and function, and the number of those with
 /// details.

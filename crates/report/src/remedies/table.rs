@@ -1,8 +1,8 @@
 //! The remedies that need more evidence than the kind of cause.
 
 use super::About;
-use punctual_analyze::explain::{Budget, Cause, Mode};
 use punctual_core::CauseKind;
+use punctual_explain::explain::{Budget, Cause, Mode};
 
 /// A remedy for a cause, if the evidence supports it.
 pub struct Remedy {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::remedies::table::Remedy;
-use punctual_analyze::explain::Mode;
 use punctual_core::event::{Group, Source};
 use punctual_core::{MonotonicNs, Nanos, Severity, Tid};
+use punctual_explain::explain::Mode;
 use serde_json::json;
 
 /// The facts of a case; initially only the kind.

@@ -2,15 +2,15 @@
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
-use punctual_analyze::explain::{
-    Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
-    device_name, is_enabled, longest_place,
-};
-use punctual_analyze::moments::{Originator, originators};
-use punctual_analyze::threads::Interrupt;
 use punctual_bundle::answer::Delay;
 use punctual_core::event::{MomentSource, TraceMoment};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
+use punctual_explain::explain::{
+    Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
+    device_name, is_enabled, longest_place,
+};
+use punctual_explain::moments::{Originator, originators};
+use punctual_explain::threads::Interrupt;
 
 /// At most this many causes are listed individually; the rest are summed up.
 const LISTED: usize = 6;

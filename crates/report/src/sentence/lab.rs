@@ -1,13 +1,13 @@
 //! Sentences about a lab, the same on a terminal and in its report.
 
 use crate::format::{counted, micros, plain};
-use punctual_analyze::lab::Contrast;
 use punctual_bundle::Timebase;
 use punctual_bundle::lab::{
     CellDocument, CellSeries, CellState, LabDocument, SeedDocument, WorstSample,
 };
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::Nanos;
+use punctual_stats::lab::Contrast;
 
 /// `12 cells × 10 seeds × 2 repetitions; every repetition equal to the last sample`.
 pub fn extent(lab: &LabDocument) -> String {

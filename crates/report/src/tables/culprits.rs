@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Table};
 use crate::sentence::explain::{blamed, title};
-use punctual_analyze::explain::Ranking;
+use punctual_explain::explain::Ranking;
 
 /// Causes with their culprits, the longest time first; `title` is the table's.
 pub fn table(heading: String, ranking: &Ranking) -> Table {

@@ -3,12 +3,10 @@
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{micros_f64, plain};
 use crate::sentence::lab as words;
-use punctual_analyze::lab::{
-    Contrast, Effect, METRICS, claims, effects as effects_of, equivalences,
-};
 use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
+use punctual_stats::lab::{Contrast, Effect, METRICS, claims, effects as effects_of, equivalences};
 
 /// Each cell with its worst sample and main cause. Without rows if no cause is known.
 pub fn worst(lab: &LabDocument, most: usize) -> Table {

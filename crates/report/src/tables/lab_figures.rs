@@ -2,12 +2,12 @@
 
 use super::{Cell, Column, Face, Table, Tone, Value};
 use crate::sentence::lab as words;
-use punctual_analyze::lab::{METRICS, value};
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellSeries, CellState, LabDocument, PublishedDocument,
     PublishedRow, SeriesFigures,
 };
 use punctual_bundle::summary::VerdictWord;
+use punctual_stats::lab::{METRICS, value};
 
 /// Digits of a digest, enough to see that two differ.
 const DIGITS: usize = 16;

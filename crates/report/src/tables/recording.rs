@@ -2,9 +2,9 @@
 
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::count;
-use punctual_analyze::EventCounts;
 use punctual_core::Nanos;
 use punctual_core::event::Recorded;
+use punctual_explain::EventCounts;
 
 /// The number of events of each recorded group, also of empty groups; then of events that are not
 /// the kernel's.

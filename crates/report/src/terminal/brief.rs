@@ -7,11 +7,11 @@ use crate::format::{clipped, counted, plain};
 use crate::sentence::listed;
 use crate::tables::figures::{self, named};
 use crate::tables::{Cell, Column, Table};
-use punctual_analyze::answer::standing;
 use punctual_bundle::Timebase;
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, is_latency};
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_core::Finding;
+use punctual_explain::answer::standing;
 use std::cmp::Reverse;
 
 /// The maximum number of lines; with further output of the command it fits into forty.

@@ -8,10 +8,10 @@ use crate::format::{clipped, count, counted, percent, plain};
 use crate::remedies::{self, Evidence, Matching, Rules};
 use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
 use crate::tables::{Cell, Column, Table, culprits};
-use punctual_analyze::answer::{blames, first_of_each, incidents_of};
-use punctual_analyze::explain::{Explanation, Ranking, rank};
-use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
+use punctual_explain::answer::{blames, first_of_each, incidents_of};
+use punctual_explain::explain::{Explanation, Ranking, rank};
+use punctual_explain::{Explained, Explanations};
 
 /// The longest parts of one sample in the legend of its bar.
 const LEGEND: usize = 8;

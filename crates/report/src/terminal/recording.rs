@@ -5,10 +5,10 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
 use crate::tables;
-use punctual_analyze::EventCounts;
 use punctual_bundle::intervals::OccupancyDocument;
 use punctual_core::Missing;
 use punctual_core::event::{Group, Recorded, Source};
+use punctual_explain::EventCounts;
 
 /// Sources with losses that are named; the rest are counted.
 const SOURCES_NAMED: usize = 16;

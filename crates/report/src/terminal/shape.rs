@@ -4,8 +4,8 @@
 use super::paint::{Page, Tone};
 use crate::format;
 use crate::tables::figures::SHOWN;
-use punctual_analyze::{Distribution, PhaseView};
 use punctual_core::Nanos;
+use punctual_stats::{Distribution, PhaseView};
 use std::cmp::Reverse;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -72,7 +72,7 @@ pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
 }
 
 fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {
-    let shape = |s: &punctual_analyze::SeriesView| Shape {
+    let shape = |s: &punctual_stats::SeriesView| Shape {
         name: format!("{}/{}", phase.meta.name, s.meta.name),
         curve: Distribution::of(&s.state.data).curve().collect(),
     };

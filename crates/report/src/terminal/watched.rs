@@ -5,9 +5,9 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format::{duration, plain};
 use crate::tables::{Cell, Column, Table};
-use punctual_analyze::{Distribution, first_violation, percentiles, views};
 use punctual_bundle::{Bundle, Outcome, Series};
 use punctual_core::Nanos;
+use punctual_stats::{Distribution, first_violation, percentiles, views};
 
 /// The state of the run.
 #[derive(Clone, PartialEq, Debug)]

@@ -6,7 +6,7 @@ use super::table;
 use crate::format::{count, counted};
 use crate::sentence::explain::most;
 use crate::tables::{Cell, Column, Table};
-use punctual_analyze::{Explained, Explanations};
+use punctual_explain::{Explained, Explanations};
 
 const LISTED: usize = 16;
 /// Names are cut at this many columns.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The report on these bundles.
 pub fn page_of(bundles: &[&Bundle]) -> String {
     let summaries: Vec<_> =
-        bundles.iter().map(|bundle| punctual_analyze::summarize(bundle)).collect();
+        bundles.iter().map(|bundle| punctual_stats::summarize(bundle)).collect();
     let pairs = bundles.iter().zip(&summaries);
     let inputs: Vec<_> = pairs.map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
     report(&inputs).unwrap()

@@ -123,7 +123,7 @@ pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
         let mut ended = bundle;
         ended.manifest.ending = Some(ending.clone());
         ended.completeness = Completeness::Whole;
-        writer.finish(&punctual_analyze::summarize(&ended), ending).unwrap();
+        writer.finish(&punctual_stats::summarize(&ended), ending).unwrap();
         return Bundle::open(directory).unwrap();
     }
     bundle

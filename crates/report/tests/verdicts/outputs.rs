@@ -1,13 +1,13 @@
 //! The outputs with an answer, each read back as a person or a program reads it.
 
 use crate::openmetrics::check::read;
-use punctual_analyze::{summarize, views};
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::export::{Format, KcidbOptions, export, write_kcidb};
 use punctual_report::html::{ReportInput, report};
 use punctual_report::openmetrics::Exposition;
 use punctual_report::terminal::{self, ShowOptions};
+use punctual_stats::{summarize, views};
 use scraper::{Html, Selector};
 
 /// The answer in an output.

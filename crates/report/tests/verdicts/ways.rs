@@ -1,6 +1,5 @@
 //! The ways in which a run ends, each as a bundle.
 
-use punctual_analyze::summarize;
 use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 use punctual_bundle::evidence::{ClockEvidence, Evidence};
 use punctual_bundle::intervals::LimitSummary;
@@ -17,6 +16,7 @@ use punctual_core::{
     Clock, ClockNs, CpuSet, Fact, Missing, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape,
     Unfinished,
 };
+use punctual_stats::summarize;
 use std::path::Path;
 
 macro_rules! ways {

@@ -92,15 +92,15 @@ fn a_regression_is_reported_with_the_changed_environment() {
         .map(|day| with(day, 40_000.0 + ((day * 7) % 11) as f64 * 100.0, "6.12.1"))
         .chain((20..23).map(|day| with(day, 90_000.0, "6.12.2")))
         .collect();
-    let held = punctual_analyze::baseline::hold(&before, &with(23, 91_000.0, "6.12.2"));
+    let held = punctual_stats::baseline::hold(&before, &with(23, 91_000.0, "6.12.2"));
     let [worse] = &held.worse[..] else { panic!("{held:?}") };
     assert_eq!((worse.runs, worse.figure.as_str()), (4, "main/t p99"));
     assert_eq!(worse.since, before[20].created);
     assert_eq!(worse.changed, ["kernel: 6.12.1 -> 6.12.2"]);
-    let held = punctual_analyze::baseline::hold(&before[..20], &with(20, 40_300.0, "6.12.1"));
+    let held = punctual_stats::baseline::hold(&before[..20], &with(20, 40_300.0, "6.12.1"));
     assert!(held.worse.is_empty() && held.missing == 0, "{held:?}");
     assert!(held.smallest.expect("a step").by < 1.1);
-    let held = punctual_analyze::baseline::hold(&before[..5], &with(20, 90_000.0, "6.12.1"));
+    let held = punctual_stats::baseline::hold(&before[..5], &with(20, 90_000.0, "6.12.1"));
     assert_eq!((held.runs, held.missing), (5, 7));
 }
 
@@ -115,10 +115,10 @@ fn a_detected_change_persists_despite_missing_or_hostile_records() {
     let (mut kept, mut older) = (Vec::new(), Vec::new());
     for day in 0..60 {
         let record = run(&created(day), value(day));
-        let held = punctual_analyze::baseline::hold(&kept, &record);
+        let held = punctual_stats::baseline::hold(&kept, &record);
         assert_eq!(held.worse.is_empty(), day < 19, "{day}: {held:?}");
         if day % 10 == 9 {
-            let of_older = punctual_analyze::baseline::hold(&older, &record);
+            let of_older = punctual_stats::baseline::hold(&older, &record);
             assert_eq!(of_older.worse, held.worse, "{day}");
         }
         older.push(record.clone());
@@ -128,12 +128,12 @@ fn a_detected_change_persists_despite_missing_or_hostile_records() {
     let mut damaged = kept.clone();
     damaged.remove(17);
     let without = BaselineRun { figures: Vec::new(), ..run("2026-06-01T00:00:00Z", 1.0) };
-    let held = punctual_analyze::baseline::hold(&damaged, &without);
+    let held = punctual_stats::baseline::hold(&damaged, &without);
     assert_eq!(held.worse.len(), 1, "{held:?}");
     let nowhere =
         FoundChange { figure: "none".into(), since: "2020-01-01T00:00:00Z".parse().unwrap() };
     let late =
         FoundChange { figure: "main/t p99".into(), since: "2030-01-01T00:00:00Z".parse().unwrap() };
     damaged.last_mut().unwrap().found = Some(vec![nowhere, late]);
-    punctual_analyze::baseline::hold(&damaged, &run("2026-06-01T00:00:00Z", 1e300));
+    punctual_stats::baseline::hold(&damaged, &run("2026-06-01T00:00:00Z", 1e300));
 }

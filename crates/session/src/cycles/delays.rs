@@ -1,8 +1,8 @@
 //! The delays of a thread's longest cycles.
 
-use punctual_analyze::cycles::{CallNames, find_delay};
 use punctual_core::cycle::{Cycle, task_label};
 use punctual_core::{Cell, Column, Split, Table};
+use punctual_explain::cycles::{CallNames, find_delay};
 use punctual_report::format;
 use std::cmp::Reverse;
 

@@ -1,8 +1,8 @@
 //! The settings of threads and of the system for the lint.
 
-use punctual_analyze::cycles::lint::{Asks, HostFacts, Memory, ThreadFacts, Violation};
-use punctual_analyze::cycles::{CallNames, Site};
 use punctual_core::{Bytes, Fact, Nanos, Policy};
+use punctual_explain::cycles::lint::{Asks, HostFacts, Memory, ThreadFacts, Violation};
+use punctual_explain::cycles::{CallNames, Site};
 use punctual_host::check::{self, Context, Verdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;

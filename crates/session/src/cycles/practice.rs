@@ -1,12 +1,12 @@
 //! The programming of a thread, from its cycles and settings: the input of the lint.
 
 use super::facts;
-use punctual_analyze::cycles::lint::{
-    HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
-};
-use punctual_analyze::cycles::{CallNames, Inferred, Measured};
 use punctual_core::cycle::{Cycle, CycleKind, DescriptorSet};
 use punctual_core::{Finding, Nanos};
+use punctual_explain::cycles::lint::{
+    HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
+};
+use punctual_explain::cycles::{CallNames, Inferred, Measured};
 use punctual_host::files::{Files, Root};
 use punctual_sys::attributes::{self, Scheduling};
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
 //! The series of a thread: samples of its cycles, and their storage.
 
 use crate::kept::{KeptSeries, shape_within};
-use punctual_analyze::SeriesView;
-use punctual_analyze::cycles::{Begins, Measured, NotEnded};
 use punctual_bundle::lines;
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::observed::ObservedSample;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::{Gap, SeriesKind};
 use punctual_core::{Account, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
+use punctual_explain::cycles::{Begins, Measured, NotEnded};
+use punctual_stats::SeriesView;
 
 /// The sample of a cycle: an interval and its breakdown. `None` if unknown.
 fn interval(

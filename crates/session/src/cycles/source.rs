@@ -7,12 +7,12 @@ pub use events::EventCycles;
 
 use super::names;
 use crate::observers::Observers;
-use punctual_analyze::cycles::Inferred;
-use punctual_analyze::cycles::stream::{Calls, Shown, Stream};
-use punctual_analyze::gaps::Gaps;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{Cycle, Gap, Moment, OpenCycle, ThreadTimes, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
+use punctual_explain::cycles::Inferred;
+use punctual_explain::cycles::stream::{Calls, Shown, Stream};
+use punctual_explain::gaps::Gaps;
 use punctual_record::attach::{AttachCost, Attacher, Traced};
 use punctual_record::{Backend, StartError, foreign_ids};
 use punctual_sys::{attributes, clock};

@@ -13,18 +13,18 @@ use super::source::{CycleRecorder, ThreadFacts};
 use super::target::kept;
 use super::typical::TypicalCycles;
 use super::worst::WorstCycles;
-use punctual_analyze::SeriesView;
-use punctual_analyze::cycles::lint::HostFacts;
-use punctual_analyze::cycles::{
-    Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, NotEnded, infer,
-};
 use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName, id_here};
 use punctual_core::{
     Cell, Clock, Column, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity, Table,
 };
+use punctual_explain::cycles::lint::HostFacts;
+use punctual_explain::cycles::{
+    Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, NotEnded, infer,
+};
 use punctual_report::format;
+use punctual_stats::SeriesView;
 use std::collections::BTreeMap;
 
 /// Waits seen before a thread's cycles are inferred, and the maximum kept for that.

@@ -2,9 +2,9 @@
 //! interrupted it.
 
 use super::source::CycleRecorder;
-use punctual_analyze::cycles::CallNames;
 use punctual_core::cycle::{Cycle, Moment, MomentKind, task_label};
 use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
+use punctual_explain::cycles::CallNames;
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
 use punctual_report::format;
 use punctual_sys::clock;

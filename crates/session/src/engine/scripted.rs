@@ -4,10 +4,10 @@
 use super::{Begun, Ended, Engine, EngineClock, Round, Schedule, Source};
 use crate::end::{self, Further, Measured};
 use crate::kept::{KeptSeries, shape_within};
-use punctual_analyze::PhaseView;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta, Verdict};
 use punctual_core::{Clock, ClockNs, CpuSet, MonotonicNs, Nanos, Unfinished};
+use punctual_stats::PhaseView;
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -260,5 +260,5 @@ pub fn run_in(
 
 /// The figures and the verdict that a reader of the bundle gets.
 pub fn read(directory: &Path) -> Summary {
-    punctual_analyze::summarize(&Bundle::open(directory).expect("it opens"))
+    punctual_stats::summarize(&Bundle::open(directory).expect("it opens"))
 }

@@ -4,12 +4,12 @@ use super::recording::Around;
 use super::wanted::Wanted;
 use crate::exit::Failure;
 use crate::recorded;
-use punctual_analyze::Explanations;
-use punctual_analyze::explain::{Kind, LatencyInterval};
-use punctual_analyze::pairs::{
+use punctual_bundle::Bundle;
+use punctual_explain::Explanations;
+use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::pairs::{
     Figures, Interval, Pairing, PairingOptions, Prepared, Request, Target,
 };
-use punctual_bundle::Bundle;
 
 /// The default number of explained intervals of each.
 const USUAL: usize = 20;

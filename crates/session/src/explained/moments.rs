@@ -5,14 +5,14 @@ use super::recording::Around;
 use super::wanted::Wanted;
 use crate::exit::Failure;
 use crate::recorded::{self, Opened};
-use punctual_analyze::explain::{Kind, LatencyInterval};
-use punctual_analyze::moments::{MomentFilter, WakeUps, anchored, explain_stated};
-use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::Bundle;
 use punctual_core::event::{Group, MomentSource, TraceMoment};
 use punctual_core::{
     CpuSet, Event, EventKind, Finding, MAX_RT_PRIO, MonotonicNs, Nanos, Severity, Tid,
 };
+use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::moments::{MomentFilter, WakeUps, anchored, explain_stated};
+use punctual_explain::{Explained, Explanations};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -3,9 +3,6 @@
 use super::sample::explain_sample;
 use super::wanted::Wanted;
 use crate::recorded::{self, Opened};
-use punctual_analyze::Explanations;
-use punctual_analyze::explain::{Kind, LatencyInterval};
-use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::meta::ATTACHED_WORKLOAD;
 use punctual_bundle::{Bundle, Series};
@@ -14,6 +11,9 @@ use punctual_core::event::{Group, Recorded, Tid};
 use punctual_core::{
     Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity,
 };
+use punctual_explain::Explanations;
+use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::threads::Coverage;
 use std::collections::VecDeque;
 
 /// The time examined before a sample: for the task running at its due time, and the thread's last
@@ -135,7 +135,7 @@ impl<'o, 'b> Around<'o, 'b> {
         phase: &str,
         series: &str,
         late: LatencyInterval,
-    ) -> punctual_analyze::Explained {
+    ) -> punctual_explain::Explained {
         let (from, to) = (late.due.min(late.woke) + Nanos(-BEFORE.ns()), late.woke.max(late.due));
         let mut events = Vec::new();
         if self.looks_back {
@@ -163,7 +163,7 @@ impl<'o, 'b> Around<'o, 'b> {
 
     pub(super) fn of_samples(
         self,
-        samples: Vec<punctual_analyze::Explained>,
+        samples: Vec<punctual_explain::Explained>,
         findings: Vec<Finding>,
     ) -> Explanations {
         Explanations {

@@ -1,10 +1,10 @@
 //! One sample.
 
-use punctual_analyze::Explained;
-use punctual_analyze::explain::{LatencyInterval, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
 use punctual_core::{CpuSet, Event};
+use punctual_explain::Explained;
+use punctual_explain::explain::{LatencyInterval, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
 
 /// Explains a sample by the events around it, in the order of time. `gaps`: the recording's losses.
 pub fn explain_sample(

@@ -2,15 +2,15 @@
 
 use super::sample::explain_sample;
 use super::wanted::Wanted;
-use punctual_analyze::explain::{Kind, LatencyInterval};
-use punctual_analyze::threads::Coverage;
-use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::windows::{KeptRule, SavedWindow, SeriesWindows, Waited, WindowHead};
 use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::Tid;
 use punctual_core::merge::{Batches, Merge};
 use punctual_core::{Event, EventKind, Finding, Nanos, Sample, Severity};
+use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::threads::Coverage;
+use punctual_explain::{Explained, Explanations};
 use punctual_record::wire::{self, WireError};
 use std::collections::HashMap;
 

@@ -146,7 +146,7 @@ fn trial(
     let bundle = runner.bundle(&tried.input)?;
     let opened = explained(&bundle);
     let invalid = opened.as_ref().and_then(|(bundle, _)| {
-        let summary = punctual_analyze::summarize(bundle);
+        let summary = punctual_stats::summarize(bundle);
         let fails =
             |proof: &&Proof| matches!(proof.outcome, ProofOutcome::Fails | ProofOutcome::Waived);
         summary.validity?.proofs.iter().find(fails).map(|proof| proof.why.clone())

@@ -5,9 +5,6 @@ use super::directory::Directory;
 use super::jobs::{Job, Planned};
 use super::worst;
 use crate::exit::Failure;
-use punctual_analyze::divergence::first_divergence;
-use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
-use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellState, LabDocument, LabRequirement, PublishedClaim,
@@ -16,6 +13,9 @@ use punctual_bundle::lab::{
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Nanos, hex};
 use punctual_plan::lab::{Lab, Published};
+use punctual_stats::divergence::first_divergence;
+use punctual_stats::lab::{Measured, SeedRuns, cell as measured, requiring};
+use punctual_stats::summarize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,12 +6,12 @@ use super::request::{Overrides, checked};
 use super::run_name::RunName;
 use super::times::Times;
 use crate::exit::Failure;
-use punctual_analyze::stats::median_of_sorted;
 use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_core::Nanos;
 use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Cell, Lab};
 use punctual_report::format::counted;
+use punctual_stats::median_of_sorted;
 use std::time::Duration;
 
 /// The time of a guest's run besides measuring, from packing its files to reading its results. The

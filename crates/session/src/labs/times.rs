@@ -1,9 +1,9 @@
 //! The durations of lab runs on this machine, for estimates of the next ones.
 
-use punctual_analyze::stats::median_of_sorted;
 use punctual_bundle::Member;
 use punctual_core::Nanos;
 use punctual_lab::Cache;
+use punctual_stats::median_of_sorted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

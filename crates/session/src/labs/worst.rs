@@ -49,7 +49,7 @@ pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstSample> 
         calls: Vec::new(),
         unexplained: None,
     };
-    let digest = punctual_analyze::summarize(run).digest;
+    let digest = punctual_stats::summarize(run).digest;
     if let Some(sample) = replayed::sample(run, digest.as_deref(), place, latency) {
         made.exact = true;
         made.cause = sentence::exact::most(&sample);

@@ -3,7 +3,7 @@
 //! measured one.
 //!
 //! A turn is a block without and a block with them, every other turn in the opposite order, so that
-//! drift affects both alike. Shifts are those of `punctual_analyze::calibration`. A last block with
+//! drift affects both alike. Shifts are those of `punctual_stats::calibration`. A last block with
 //! the recorders measures the run time of their BPF programs; it counts for no shift, because
 //! measuring that takes time itself.
 
@@ -13,10 +13,10 @@ mod stand_in;
 pub use recorders::Recorders;
 pub use stand_in::Setup;
 
-use punctual_analyze::calibration::{Turn, shifts};
 use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_record::RunTime;
+use punctual_stats::calibration::{Turn, shifts};
 use punctual_sys::{clock, signals};
 use stand_in::StandIn;
 use std::path::PathBuf;

@@ -34,7 +34,7 @@ fn rows(events: &[PerfEvent], thread: &Thread<'_>) -> Vec<Vec<Cell>> {
         .zip(thread.totals)
         .map(|(event, total)| counted::count(event, total))
         .collect();
-    punctual_analyze::counts::derive_shares(&mut counts);
+    punctual_stats::counts::derive_shares(&mut counts);
     counts.iter().map(|count| row(count, thread)).collect()
 }
 

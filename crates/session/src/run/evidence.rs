@@ -1,6 +1,6 @@
 //! The evidence that a phase is measured as requested: collected on the controller's thread, never
 //! by measuring threads. docs/reference/validity.md describes the source of each part;
-//! `punctual_analyze::validity` judges it.
+//! `punctual_stats::validity` judges it.
 
 mod loads;
 mod others;

@@ -5,8 +5,8 @@ use super::measure::MeasureRun;
 use super::program::ProgramRun;
 use super::series::SeriesRun;
 use crate::kept::KeptSeries;
-use punctual_analyze::PhaseView;
 use punctual_bundle::PhaseMeta;
+use punctual_stats::PhaseView;
 
 /// A phase that is running or has ended.
 pub struct PhaseRun {

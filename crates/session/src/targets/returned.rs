@@ -24,7 +24,7 @@ pub fn close(
         exit_code: Exit::Failed as u8,
     });
     let bundle = amend::amend(directory, target, &findings, ending).map_err(Failure::failed)?;
-    let mut summary = punctual_analyze::summarize(&bundle);
+    let mut summary = punctual_stats::summarize(&bundle);
     // The kernel of the target is known only here: a requirement met there may be invalid.
     let exit = summary.verdict.exit();
     summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
@@ -57,7 +57,7 @@ pub fn without_bundle(
     let ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 };
     let mut bundle = Bundle::open(&remote.output).map_err(Failure::failed)?;
     bundle.manifest.ending = Some(ending.clone());
-    writer.finish(&punctual_analyze::summarize(&bundle), ending).map_err(Failure::failed)?;
+    writer.finish(&punctual_stats::summarize(&bundle), ending).map_err(Failure::failed)?;
     Ok(Exit::Failed)
 }
 

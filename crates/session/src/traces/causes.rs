@@ -1,13 +1,13 @@
 //! Causes of delays in ftrace text, by both methods: explained from the events around a sample, and
 //! as parts of a thread's cycles. The recordings are from other users, with tasks renamed.
 
-use punctual_analyze::cycles::stream::{Calls, Found, Shown, Stream};
-use punctual_analyze::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
 use punctual_core::cycle::{Cycle, WokenBy};
 use punctual_core::event::Tid;
 use punctual_core::{Event, MainPart, MonotonicNs};
+use punctual_explain::cycles::stream::{Calls, Found, Shown, Stream};
+use punctual_explain::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
 use punctual_report::sentence::explain::paragraph;
 use punctual_traces::Trace;
 

@@ -4,11 +4,11 @@
 use super::{Converted, import};
 use crate::cycles::CycleOptions;
 use crate::explained::{self, Wanted};
-use punctual_analyze::explain::{Cause, Part};
-use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::Tid;
+use punctual_explain::explain::{Cause, Part};
+use punctual_explain::{Explained, Explanations};
 use punctual_report::answer;
 use punctual_report::remedies::Rules;
 use punctual_report::sentence::explain::paragraph;
@@ -120,7 +120,7 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
 #[test]
 fn a_marked_moment_is_in_the_head_with_its_causes_and_what_to_do() {
     let made = made(&data("ends-at-the-marker.txt"));
-    let summary = punctual_analyze::summarize(&made.bundle);
+    let summary = punctual_stats::summarize(&made.bundle);
     let explained = explained::of_answer(&made.bundle, &summary);
     let evidence = answer::Evidence { explained, replayed: None };
     let answer = answer::of(&summary, &evidence, &Rules::default());
@@ -155,8 +155,8 @@ fn cyclictest() -> Made {
 #[test]
 fn without_system_calls_the_real_time_thread_decides_and_its_longest_cycle_was_preempted() {
     let made = cyclictest();
-    let summary = punctual_analyze::summarize(&made.bundle);
-    let deciding = punctual_analyze::answer::deciding(&summary).expect("a figure");
+    let summary = punctual_stats::summarize(&made.bundle);
+    let deciding = punctual_explain::answer::deciding(&summary).expect("a figure");
     assert_eq!(deciding.series.name, "cyclictest-2/response");
     assert!((1_284_000..1_400_000).contains(&(deciding.value as i64)));
     let series = || summary.phases[0].series.iter();

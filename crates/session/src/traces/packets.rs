@@ -2,11 +2,11 @@
 //! in a network namespace each; in the second a thread polls the device (threaded NAPI). Names of
 //! other tasks were replaced.
 
-use punctual_analyze::explain::{Kind, LatencyInterval, Received, Socket, WakeUp, Waker, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
 use punctual_core::event::{Group, InterfaceName, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Names};
+use punctual_explain::explain::{Kind, LatencyInterval, Received, Socket, WakeUp, Waker, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
 use punctual_report::sentence::explain::wake_ups;
 use punctual_traces::Trace;
 

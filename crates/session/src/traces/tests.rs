@@ -138,7 +138,7 @@ fn the_cycle_in_which_a_trace_ends_is_in_its_figures() {
         let converted =
             import(&trace, &room.path().join("bundle"), None, cycles).expect("converted");
         let bundle = Bundle::open(&room.path().join("bundle")).expect("a bundle");
-        (converted.exit, punctual_analyze::summarize(&bundle))
+        (converted.exit, punctual_stats::summarize(&bundle))
     };
     let (exit, summary) = judged("wakeup max < 30us");
     assert_eq!(exit, Exit::NotMet);

@@ -40,7 +40,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// The disk's name where only the number is recorded, in the notation of [`punctual_analyze`].
+    /// The disk's name where only the number is recorded, in the notation of [`punctual_explain`].
     pub fn number() -> io::Result<String> {
         let number = fs::read_to_string(Path::new("/sys/class/block").join(NAME).join("dev"))?;
         Ok(format!("device {}", number.trim()))

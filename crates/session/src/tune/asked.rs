@@ -8,13 +8,13 @@ use crate::command;
 use crate::exit::Failure;
 use crate::messages::Listener;
 use crate::request::{self, online_cpus};
-use punctual_analyze::tune::Figure;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::parse_cpus_on;
 use punctual_plan::overrides;
 use punctual_plan::text::quoted;
 use punctual_plan::{Plan, TargetPlan, VmPlan};
+use punctual_stats::tune::Figure;
 use std::path::{Path, PathBuf};
 
 /// The default length of a program's block.

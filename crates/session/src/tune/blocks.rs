@@ -7,9 +7,9 @@ use crate::baseline::not_comparable;
 use crate::exit::Failure;
 use crate::interrupts::{Interrupts, interrupted};
 use crate::labs::attempt::{END_TIMEOUT, POLL_INTERVAL, nanos, started, why};
-use punctual_analyze::tune::Figure;
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
+use punctual_stats::tune::Figure;
 use punctual_sys::children;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -159,7 +159,7 @@ impl Runs {
 
     fn read(&self, bundle: &Path, status: ExitStatus, log: &Member) -> Result<f64, String> {
         let mut bundle = Bundle::open(bundle).map_err(|_| why(status, log))?;
-        let summary = punctual_analyze::summarize(&bundle);
+        let summary = punctual_stats::summarize(&bundle);
         if let Some(why) = not_comparable(&summary) {
             return Err(why);
         }

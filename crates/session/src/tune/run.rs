@@ -8,13 +8,13 @@ use super::setting::Setting;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;
-use punctual_analyze::tune::{Block, Figure, Machine, Request, Tuning, conduct, required};
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::check_rights;
 use punctual_host::journal;
 use punctual_report::format;
+use punctual_stats::tune::{Block, Figure, Machine, Request, Tuning, conduct, required};
 use std::path::Path;
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! A setting that can be tried, and its traits besides its writes.
 
-use punctual_analyze::tune::{Candidate, Risk};
 use punctual_core::Nanos;
 use punctual_host::journal::record::Write;
+use punctual_stats::tune::{Candidate, Risk};
 use serde::{Deserialize, Serialize};
 
 /// A setting of this machine, with the value to try.

@@ -10,7 +10,6 @@ use super::setting::{Setting, traits};
 use super::testing::{Killed, Scripted, World, setting, spec};
 use crate::exit::{Exit, Failure};
 use crate::messages::Silent;
-use punctual_analyze::tune::Risk;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::tune::{Answer, TuningEnd};
 use punctual_core::Nanos;
@@ -18,6 +17,7 @@ use punctual_host::check::rules;
 use punctual_host::files::Root;
 use punctual_host::isolate::tweaks;
 use punctual_host::journal::{IfChanged, undo};
+use punctual_stats::tune::Risk;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 

@@ -222,7 +222,7 @@ fn traced(
     (before, after): (&str, &str),
     kept: Option<&str>,
 ) -> Ending {
-    let digest = punctual_analyze::summarize(replay).digest;
+    let digest = punctual_stats::summarize(replay).digest;
     if recorded.is_none() || recorded != digest.as_deref() {
         let kept = kept.map_or_else(String::new, |kept| {
             format!("; `punctual explain {kept} --exact` replays it with what was kept of it")
@@ -257,7 +257,7 @@ fn compare_with_lab(
 ) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
     let same =
-        recorded.is_some() && recorded == punctual_analyze::summarize(replay).digest.as_deref();
+        recorded.is_some() && recorded == punctual_stats::summarize(replay).digest.as_deref();
     let exact = cell.timebase() == Timebase::Virtual;
     let before = seed.series.iter().filter_map(|series| series.max).max();
     let after = replay.series().filter_map(|(_, series)| series.state.data.max).max();

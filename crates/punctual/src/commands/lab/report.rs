@@ -5,12 +5,12 @@ use crate::commands::printing;
 use crate::commands::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Failure, Outputs};
 use crate::output;
-use punctual_analyze::lab::{StoredCell, of_runs, pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_report::html::HtmlError;
 use punctual_report::{export, html, terminal};
 use punctual_session::labs::worst;
+use punctual_stats::lab::{StoredCell, of_runs, pool, requiring};
 use std::path::{Path, PathBuf};
 
 /// Write the report of a lab, finished or not

@@ -5,13 +5,13 @@ mod reboots;
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit};
 use crate::output;
-use punctual_analyze::tune::time_needed;
 use punctual_bundle::tune::NotTried;
 use punctual_core::Nanos;
 use punctual_report::format::duration;
 use punctual_report::terminal;
 use punctual_session::tune::directory::Spec;
 use punctual_session::tune::setting::{Setting, traits};
+use punctual_stats::tune::time_needed;
 use std::path::Path;
 
 /// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual

@@ -79,7 +79,7 @@ impl Tables {
 
     pub fn add(&mut self, id: &str, run: &FleetRun<'_>) {
         let bundle = run.bundle;
-        let summary = punctual_analyze::summarize(bundle);
+        let summary = punctual_stats::summarize(bundle);
         let environment = RanUnder::of(bundle);
         let of_run: Vec<Value> = vec![
             id.into(),

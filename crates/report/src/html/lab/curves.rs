@@ -7,11 +7,11 @@ use crate::html::over_time::Source;
 use crate::html::percentiles;
 use crate::html::style::Style;
 use crate::html::text;
-use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Phase, Series};
 use punctual_core::ClockNs;
+use punctual_stats::{Distribution, Timeline};
 
 /// All series of all cells.
 pub fn content<'a>(

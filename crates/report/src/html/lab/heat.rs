@@ -4,9 +4,9 @@ use super::tables::figures_place;
 use crate::format::micros_f64;
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
-use punctual_analyze::lab::value;
 use punctual_bundle::lab::{AxisDocument, CellDocument, CellState, LabDocument};
 use punctual_bundle::summary::VerdictWord;
+use punctual_stats::lab::value;
 
 /// Figures of a map, the maximum first.
 const METRICS: [(&str, &str); 5] =

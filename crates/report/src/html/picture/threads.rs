@@ -4,9 +4,9 @@
 use super::cpus::of_mark;
 use super::{Build, Item, Kind, Lane, Look};
 use crate::marks;
-use punctual_analyze::threads::{ThreadLane, ThreadState};
 use punctual_core::event::PointId;
 use punctual_core::{Nanos, Tid};
+use punctual_explain::threads::{ThreadLane, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads with their own lanes.

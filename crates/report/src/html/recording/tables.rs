@@ -6,9 +6,9 @@ pub use intervals::{violated, worst};
 
 use crate::format::{count, duration, span};
 use crate::html::text::name;
-use punctual_analyze::EventCounts;
 use punctual_core::Missing;
 use punctual_core::event::Recorded;
+use punctual_explain::EventCounts;
 
 /// The extent of a recording, in a few lines.
 pub fn about(recorded: &Recorded, counts: &EventCounts) -> Vec<(&'static str, String)> {

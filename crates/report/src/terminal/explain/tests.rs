@@ -1,12 +1,12 @@
 //! Output for explained samples.
 
 use super::*;
-use punctual_analyze::explain::{Kind, LatencyInterval, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::{Futex, Recorded, TaskName, TaskState};
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
+use punctual_explain::explain::{Kind, LatencyInterval, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
 
 const CONTROL: Tid = Tid(7);
 const OWN: i16 = 19;

@@ -1,14 +1,14 @@
 //! Cycles from a stream of events, with the names of their tasks.
 
 use super::ThreadFacts;
-use punctual_analyze::cycles::Inferred;
-use punctual_analyze::cycles::stream::{Found, Stream};
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{
     Cycle, CycleKind, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes, WaitingCall,
 };
 use punctual_core::event::Names;
 use punctual_core::{CpuSet, Event, EventKind, MAX_RT_PRIO, MonotonicNs, Tid};
+use punctual_explain::cycles::Inferred;
+use punctual_explain::cycles::stream::{Found, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of task names.

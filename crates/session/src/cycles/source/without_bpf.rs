@@ -1,8 +1,8 @@
 //! The limits of cycles from events instead of BPF programs.
 
-use punctual_analyze::cycles::stream::missing;
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
+use punctual_explain::cycles::stream::missing;
 use punctual_record::StartError;
 
 const LOST: &str = "holders of locks are known by who woke alone; the time of page faults that do \

@@ -1,9 +1,9 @@
 //! Remedies for each kind of entry: its advice, and the rules of `punctual check` that the system
 //! violates.
 
-use punctual_analyze::entries::EntryRow;
 use punctual_core::entry::EntryKind;
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
+use punctual_explain::entries::EntryRow;
 use punctual_host::check::{self, Context, Verdict};
 use punctual_report::format;
 use std::collections::BTreeMap;

@@ -4,7 +4,6 @@ use super::super::mapping;
 use super::super::series::SeriesRun;
 use super::rows::{CpuRow, TopEntry};
 use crate::kept::KeptSeries;
-use punctual_analyze::entries::{EntryNames, EntryRow, EntryTable, Interruptions};
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, MeasureMeta};
 use punctual_core::cycle::TaskName;
@@ -12,6 +11,7 @@ use punctual_core::entry::{Entry, EntryKind, EntrySeries, OwnCount, OwnEntry};
 use punctual_core::{
     Cell, Clock, Column, CpuSet, Fact, Figure, MonotonicNs, Nanos, Notes, Sample, Table, Validation,
 };
+use punctual_explain::entries::{EntryNames, EntryRow, EntryTable, Interruptions};
 use punctual_plan::MeasurePlan;
 use punctual_report::format;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! The source of entries: BPF programs, or events where these are unavailable.
 
 use crate::cycles::not_seen as events_not_seen;
-use punctual_analyze::entries::stream::{EntryStream, TRACEPOINTS, Tasks};
 use punctual_core::cycle::TaskName;
 use punctual_core::entry::{Entry, EntryCounts, OwnCount, Vector};
 use punctual_core::{CpuSet, Finding, Severity};
+use punctual_explain::entries::stream::{EntryStream, TRACEPOINTS, Tasks};
 use punctual_record::entries::{EntryRecorder, TracedEntries};
 use punctual_record::{Backend, StartError};
 

@@ -7,10 +7,10 @@ use super::trouble::trouble;
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
 use crate::messages::shown;
-use punctual_analyze::divergence::first_divergence;
 use punctual_bundle::{Bundle, amend};
 use punctual_core::{Finding, Severity};
 use punctual_lab::{GuestResult, LabError};
+use punctual_stats::divergence::first_divergence;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,7 +64,7 @@ pub fn run(
 /// into it. The bundle of a differing run is kept beside it.
 pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
     let first = Bundle::open(&remote.output).map_err(Failure::failed)?;
-    let digest = |bundle: &Bundle| punctual_analyze::summarize(bundle).digest;
+    let digest = |bundle: &Bundle| punctual_stats::summarize(bundle).digest;
     let own = digest(&first);
     let mut digests = vec![own.clone().unwrap_or_default()];
     let mut differences = Vec::new();
@@ -123,6 +123,6 @@ fn add_findings(
     let Some(target) = first.manifest.target.clone() else { return Ok(()) };
     let target = punctual_bundle::RanOn { repeats: digests, ..target };
     let bundle = amend::amend(&remote.output, target, &findings, None).map_err(Failure::failed)?;
-    amend::renew_summary(&remote.output, &punctual_analyze::summarize(&bundle))
+    amend::renew_summary(&remote.output, &punctual_stats::summarize(&bundle))
         .map_err(Failure::failed)
 }

@@ -2,7 +2,7 @@
 //! requests the next, and ends.
 //!
 //! The untouched machine and each parameter alone are booted once first; parameters with which it
-//! does not come up are left out. Then [`punctual_analyze::tune`] requests a boot for each of its
+//! does not come up are left out. Then [`punctual_stats::tune`] requests a boot for each of its
 //! blocks: each boot is one observation.
 
 use super::seam::Reboots;
@@ -13,9 +13,9 @@ use crate::tune::blocks::{Blocks, Measured};
 use crate::tune::directory::{Directory, Spec};
 use crate::tune::reboot_plan::{RebootPlan, is_boot, is_tuning};
 use crate::tune::run::{Ended, document, progress};
-use punctual_analyze::tune::{Block, Machine, Request, Tuning, conduct};
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
+use punctual_stats::tune::{Block, Machine, Request, Tuning, conduct};
 use std::path::Path;
 
 /// The outcome of this boot.

@@ -1,0 +1,284 @@
+use super::*;
+use crate::explain::{Explanation, Kind, LatencyInterval, Part};
+use punctual_bundle::explanation::EventSource;
+use punctual_bundle::state::State;
+use punctual_bundle::{Bundle, Outcome, PhaseMeta, Planned, SeriesMeta};
+use punctual_core::event::{Recorded, TaskName, Tid};
+use punctual_core::{Clock, ClockNs, CpuSet, Fact, MonotonicNs, Sample, SeriesData, SeriesShape};
+use punctual_stats::{PhaseView, RunView, SeriesView, summarize_run};
+use std::path::Path;
+
+const MS: i64 = 1_000_000;
+
+fn attached(name: &str, cycle: &str, scheduling: &str, requirements: &[&str]) -> SeriesMeta {
+    SeriesMeta {
+        name: name.to_owned(),
+        measure: name.split('/').next().unwrap_or_default().to_owned(),
+        workload: "program".to_owned(),
+        scheduling: scheduling.to_owned(),
+        real_time: scheduling.starts_with("SCHED_FIFO"),
+        details: [("cycle", cycle), ("requested", scheduling)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        clock: Clock::Monotonic,
+        cpus: CpuSet::single(0),
+        period: Some(Nanos::MILLI),
+        tid: Some(7),
+        requirements: requirements.iter().map(|text| text.to_string()).collect(),
+    }
+}
+
+fn state(latencies: &[i64]) -> State {
+    let shape =
+        SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+    let mut data = SeriesData::new(shape);
+    for (seq, latency) in (0..).zip(latencies) {
+        let due = seq as i64 * MS;
+        let woke = ClockNs(due + latency);
+        data.record(&Sample { seq, due: ClockNs(due), woke, cpu: 0 }, (latency / MS) as u64);
+    }
+    let samples_kept = data.count();
+    State { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
+}
+
+fn phase() -> PhaseMeta {
+    PhaseMeta { duration: Some(Nanos::SECOND), ..PhaseMeta::new("p", jiff::Timestamp::UNIX_EPOCH) }
+}
+
+/// The summary of a run of one phase that ended so.
+fn summarized(outcome: Outcome, phase: PhaseView) -> Summary {
+    let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
+    let mut manifest = Bundle::open(Path::new(good)).unwrap().manifest;
+    manifest.ending.as_mut().unwrap().outcome = outcome;
+    let (planned, phases) = (&Planned::default(), &[phase]);
+    let (found, damage, recorded) = (&[], &[], None);
+    let run = RunView { manifest: &manifest, planned, phases, found, damage, recorded };
+    summarize_run(&run)
+}
+
+fn summary(all: &[(SeriesMeta, Vec<i64>)]) -> Summary {
+    let states: Vec<_> = all.iter().map(|(_, latencies)| state(latencies)).collect();
+    let series = all.iter().zip(&states);
+    let series = series.map(|((meta, _), state)| SeriesView { meta, state, account: None });
+    let meta = phase();
+    let phase = PhaseView { meta: &meta, series: series.collect() };
+    summarized(Outcome::Completed, phase)
+}
+
+fn name<'s>(of: &Deciding<'s>) -> &'s str {
+    &of.series.name
+}
+
+#[test]
+fn without_requirements_a_response_of_a_real_time_thread_decides() {
+    let all = [
+        (attached("ui/period", "event", "SCHED_OTHER", &[]), vec![900 * MS]),
+        (attached("ui/response", "event", "SCHED_OTHER", &[]), vec![80 * MS]),
+        (attached("control/execution", "absolute", "SCHED_FIFO 80", &[]), vec![70 * MS]),
+        (attached("control/response", "absolute", "SCHED_FIFO 80", &[]), vec![MS, 3 * MS]),
+        (attached("logger/response", "relative", "SCHED_OTHER", &[]), vec![9 * MS]),
+    ];
+    let all_of_them = summary(&all);
+    let of = deciding(&all_of_them).unwrap();
+    assert_eq!((name(&of), of.value, of.metric), ("control/response", 3e6, Metric::Max));
+    let without_real_time = summary(&[all[0].clone(), all[1].clone(), all[4].clone()]);
+    assert_eq!(name(&deciding(&without_real_time).unwrap()), "logger/response");
+    let alone = summary(&[all[0].clone(), all[1].clone()]);
+    assert_eq!(name(&deciding(&alone).unwrap()), "ui/response");
+    assert!(deciding(&summary(&[])).is_none());
+}
+
+#[test]
+fn a_requirement_decides_even_of_a_period() {
+    let period = attached("ui/period", "event", "SCHED_OTHER", &["max < 100ms"]);
+    let response = attached("control/response", "absolute", "SCHED_FIFO 80", &[]);
+    let summary = summary(&[(period, vec![900 * MS]), (response, vec![3 * MS])]);
+    let of = deciding(&summary).unwrap();
+    assert_eq!((name(&of), of.late_from()), ("ui/period", Some(Nanos(100 * MS))));
+    assert_eq!(of.beyond, Some(1));
+}
+
+#[test]
+fn the_most_violated_requirement_decides_or_else_the_nearest_to_its_bound() {
+    let of = |name: &str, requirements: &[&str]| {
+        attached(name, "absolute", "SCHED_FIFO 80", requirements)
+    };
+    let late = vec![MS, 2 * MS, 5 * MS, 5 * MS];
+    let both = summary(&[
+        (of("a/response", &["max < 4ms", "overruns == 0"]), late.clone()),
+        (of("b/response", &["max < 2500us"]), late.clone()),
+    ]);
+    let decided = deciding(&both).unwrap();
+    assert_eq!((name(&decided), decided.beyond), ("b/response", Some(2)));
+    let met = summary(&[
+        (of("a/response", &["max < 6ms"]), late.clone()),
+        (of("b/response", &["max < 100ms"]), late),
+    ]);
+    assert_eq!(name(&deciding(&met).unwrap()), "a/response");
+}
+
+#[test]
+fn a_run_stopped_by_a_latency_is_decided_by_that_sample() {
+    let stopped = Outcome::StoppedAbove {
+        series: "p/control/response".to_owned(),
+        latency: 8_720_000,
+        limit: Some(2 * MS),
+        seq: Some(7),
+    };
+    let series = attached("control/response", "absolute", "SCHED_FIFO 80", &[]);
+    let (state, meta) = (state(&[MS, 8_720_000]), phase());
+    let view = SeriesView { meta: &series, state: &state, account: None };
+    let phase = PhaseView { meta: &meta, series: vec![view] };
+    let summary = summarized(stopped, phase);
+    let of = deciding(&summary).unwrap();
+    assert_eq!((of.value, of.late_from()), (8_720_000.0, Some(Nanos(2 * MS))));
+}
+
+/// A sample of `control/response` with a single cause.
+fn sample(due: i64, woke: i64, cause: Cause, prio: Option<i16>) -> Explained {
+    let (due, woke) = (MonotonicNs(due), MonotonicNs(woke));
+    let part = Part {
+        cause,
+        from: due,
+        to: woke,
+        cpu: Some(0),
+        prio,
+        stack: None,
+        evidence: vec![0],
+        meanwhile: Vec::new(),
+    };
+    let interval = LatencyInterval { tid: Tid(7), cpu: 0, due, woke, kind: Kind::Interval };
+    Explained {
+        phase: "p".to_owned(),
+        series: "control/response".to_owned(),
+        explanation: Explanation {
+            interval,
+            parts: vec![part],
+            chain: Vec::new(),
+            wakeups: Vec::new(),
+            lost: 0,
+            warnings: Vec::new(),
+            not_recorded: Vec::new(),
+            moment: None,
+        },
+        events: Vec::new(),
+        left_out: CpuSet::new(),
+    }
+}
+
+fn explanations(samples: Vec<Explained>) -> Explanations {
+    let mut names = Names::default();
+    let task = |comm: &str| TaskName { process: 8, comm: comm.to_owned(), scheduling: None };
+    names.tasks.insert(Tid(8), task("operator-panel"));
+    names.tasks.insert(Tid(9), task("hog"));
+    Explanations {
+        source: EventSource::Windows,
+        rule: None,
+        recorded: Recorded::without_events("none", MonotonicNs(0)),
+        names,
+        series: Vec::new(),
+        samples,
+        findings: Vec::new(),
+    }
+}
+
+const LOCK: Cause = Cause::Lock { holder: Some(Tid(8)), kernel: false };
+
+fn control(latencies: Vec<i64>) -> Summary {
+    let series = attached("control/response", "absolute", "SCHED_FIFO 80", &["max < 2ms"]);
+    summary(&[(series, latencies)])
+}
+
+#[test]
+fn samples_of_one_incident_count_once_with_its_first_cause() {
+    let own = Cause::OwnExecution { mode: crate::explain::Mode::User };
+    let all = explanations(vec![
+        // Two released while the first waited for the lock: their own time is not a cause.
+        sample(2 * MS, 7 * MS, own, None),
+        sample(0, 6 * MS, LOCK, Some(120)),
+        sample(4 * MS, 8 * MS, own, None),
+        // A later incident, and a sample that is not late.
+        sample(20 * MS, 22 * MS, Cause::PageFault, None),
+        sample(40 * MS, 41 * MS, own, None),
+    ]);
+    let summary = control(vec![5 * MS]);
+    let delayed = delays(&deciding(&summary).unwrap(), Some(&all)).unwrap();
+    assert_eq!((delayed.samples, delayed.incidents), (4, Some(2)));
+    let found: Vec<(Option<&str>, f64, bool)> = delayed
+        .causes
+        .iter()
+        .map(|blame| (blame.who.as_deref(), blame.share, blame.is_held_below))
+        .collect();
+    assert_eq!(found, [(Some("operator-panel"), 0.75, true), (None, 0.25, false)]);
+    assert_eq!(delayed.from, Nanos(2 * MS));
+}
+
+#[test]
+fn a_lock_held_by_a_higher_priority_is_not_reported_as_held_below() {
+    let summary = control(vec![5 * MS]);
+    let is_below = |prio: Option<i16>| {
+        let all = explanations(vec![sample(0, 6 * MS, LOCK, prio)]);
+        delays(&deciding(&summary).unwrap(), Some(&all)).unwrap().causes[0].is_held_below
+    };
+    assert!(is_below(Some(98)), "FIFO 1");
+    assert!(!is_below(Some(0)), "FIFO 99");
+    assert!(!is_below(None), "not known");
+}
+
+#[test]
+fn throttling_is_one_cause_whichever_task_ran_meanwhile() {
+    let throttled = |running| Cause::Throttled {
+        running: Tid(running),
+        budget: crate::explain::Budget::RealTime,
+    };
+    let all = explanations(vec![
+        sample(0, 4 * MS, throttled(8), None),
+        sample(20 * MS, 24 * MS, throttled(9), None),
+    ]);
+    let summary = control(vec![4 * MS]);
+    let delayed = delays(&deciding(&summary).unwrap(), Some(&all)).unwrap();
+    assert_eq!(delayed.causes.len(), 1);
+    assert_eq!((delayed.causes[0].share, delayed.causes[0].who.as_deref()), (1.0, None));
+}
+
+#[test]
+fn without_recorded_events_no_cause_is_named() {
+    let summary = control(vec![5 * MS]);
+    let of = deciding(&summary).unwrap();
+    assert_eq!(delays(&of, None), None);
+    assert_eq!(delays(&of, Some(&explanations(Vec::new()))), None);
+}
+
+/// The same late samples divided in both ways: events that have a gap, and the kernel's accounting.
+#[test]
+fn kernel_accounting_is_used_if_events_leave_too_much_unattributed() {
+    use punctual_bundle::SeriesAccount;
+    use punctual_core::{Account, Fact, Split};
+    let account = |unknown: i64| {
+        let (mut account, mut split) = (Account::default(), Split::default());
+        split.add(MainPart::Irq, Nanos(2 * MS));
+        split.add(MainPart::IdleExit, Nanos(MS));
+        split.add(MainPart::Unknown, Nanos(unknown));
+        account.record(&split);
+        Fact::Known(SeriesAccount { account, ..SeriesAccount::default() })
+    };
+    let shown = |open: i64, account: Option<Fact<SeriesAccount>>| {
+        let control = attached("control/response", "absolute", "SCHED_FIFO 80", &["max < 2ms"]);
+        let (phase, state) = (phase(), state(&[3 * MS]));
+        let series = SeriesView { meta: &control, state: &state, account: account.as_ref() };
+        let phase = PhaseView { meta: &phase, series: vec![series] };
+        let summary = summarized(Outcome::Completed, phase);
+        let mut late = sample(0, 3 * MS, Cause::PageFault, None);
+        let rest = Part { from: MonotonicNs(3 * MS - open), ..late.explanation.parts[0].clone() };
+        late.explanation.parts[0].to = rest.from;
+        late.explanation.parts.push(Part { cause: Cause::Unknown, evidence: Vec::new(), ..rest });
+        let delayed = delays(&deciding(&summary).unwrap(), Some(&explanations(vec![late])));
+        let delayed = delayed.expect("causes");
+        (matches!(delayed.causes[0].what, Blamed::Kind(CauseKind::Irq)), delayed.left_open)
+    };
+    let half = 3 * MS / 2;
+    assert_eq!(shown(half, Some(account(0))), (true, Some(0.5)));
+    assert_eq!(shown(half, Some(account(3 * MS))), (false, None), "it leaves as much open");
+    assert_eq!(shown(half, None), (false, None), "it was not divided there");
+    assert_eq!(shown(MS / 10, Some(account(0))), (false, None), "events leave little open");
+}

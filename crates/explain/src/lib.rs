@@ -1,0 +1,27 @@
+#![forbid(unsafe_code)]
+//! Causes of long latencies, as pure functions of recorded events: cycles of threads, entries into
+//! the kernel, intervals between points, and the explanation of a sample by its parts.
+
+pub mod answer;
+pub mod cycles;
+pub mod entries;
+pub mod event_counts;
+pub mod exact;
+pub mod explain;
+pub mod explained;
+pub mod functions;
+pub mod gaps;
+pub mod incidents;
+pub mod intervals;
+pub mod moments;
+pub mod occupancy;
+pub mod pairs;
+pub mod probes;
+pub mod scopes;
+pub mod steal;
+pub mod threads;
+pub mod truth;
+pub mod values;
+
+pub use event_counts::EventCounts;
+pub use explained::{Explained, Explanations};

@@ -1,0 +1,56 @@
+//! The table of docs/tune.md: tunings of simulated machines, on noise that was recorded.
+//!
+//!     cargo run --release -p punctual-analyze --example tunings [TUNINGS [SETTINGS]]
+
+use punctual_core::Nanos;
+use punctual_stats::tune::scenarios::{Counted, all, simulate};
+use punctual_stats::tune::simulated::Recorded;
+use punctual_stats::tune::{Design, Options};
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).filter_map(|n| n.parse().ok());
+    let tunings = numbers.next().unwrap_or(1_000);
+    let settings = numbers.next().unwrap_or(20);
+    let recorded = Recorded::read(include_str!("../../../fixtures/tune/blocks.txt"));
+    let recorded = recorded.expect("the fixture is whole");
+    println!(
+        "| design | figure, block | machine | false *better* | false *worse* | found | no effect, \
+         called so | set: interval misses | harmful | blocks | hours, stated | measured anew |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    // One at a time takes some seven times as many blocks: fewer tunings with it.
+    for (design, word, tunings) in [
+        (Design::Factorial, "factorial", tunings),
+        (Design::OneAtATime, "one at a time", tunings / 20),
+    ] {
+        for (percentile, seconds) in [(99.9, 10), (99.0, 5)] {
+            let block = Nanos(seconds * 1_000_000_000);
+            let noise = recorded.logs(percentile, seconds as usize);
+            let options = Options { design, block, ..Options::default() };
+            for scenario in all(settings) {
+                let counted = simulate(&scenario, &noise, &options, tunings);
+                println!(
+                    "| {word} | p{percentile}, {seconds} s | {} |{}",
+                    scenario.name,
+                    row(&counted)
+                );
+            }
+        }
+    }
+}
+
+fn row(counted: &Counted) -> String {
+    let share = |part: usize, of: usize| match of {
+        0 => " – |".to_owned(),
+        _ => format!(" {:.1} % |", 100.0 * part as f64 / of as f64),
+    };
+    let Counted { tunings, sets, called_none, .. } = *counted;
+    share(counted.falsely_better, tunings)
+        + &share(counted.falsely_worse, tunings)
+        + &share(counted.found, counted.to_find)
+        + &share(called_none[0], called_none[1])
+        + &share(sets[1], sets[0])
+        + &share(counted.harmful, tunings)
+        + &format!(" {:.0} | {:.1}, {:.1} |", counted.blocks, counted.hours[0], counted.hours[1])
+        + &share(counted.repeated, tunings)
+}

@@ -1,0 +1,229 @@
+//! Histories with known truth, for the table of docs/notes/error-rates.md and the tests.
+
+use super::{Changes, Figure, Judged, LEAST, WITHIN, judge};
+use crate::Random;
+use crate::probability::normal_upper;
+
+/// The noise of the figures from run to run.
+#[derive(Clone, Debug)]
+pub enum Noise {
+    /// Normally distributed logarithms of the figures, correlated like median, p99 and p99.9 of one
+    /// run.
+    Normal,
+    /// The same with the tails of Student's t with three degrees of freedom: outliers.
+    Heavy,
+    /// Figures of a real machine's runs, a row each, in order.
+    Recorded {
+        /// Median, p99, p99.9, missed periods.
+        rows: Vec<Vec<f64>>,
+        /// The mean number of consecutive rows drawn together: with 1 they come in any order, with
+        /// more, bursts are preserved.
+        stretch: usize,
+    },
+}
+
+impl Noise {
+    /// Reads the lines of fixtures/baselines/runs.tsv; `None` if one is invalid.
+    pub fn recorded(text: &str, stretch: usize) -> Option<Noise> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let row = |line: &str| -> Option<Vec<f64>> {
+            let figures = line.split('\t').take(FIGURES).map(|word| word.parse().ok());
+            figures.collect::<Option<Vec<f64>>>().filter(|row| row.len() == FIGURES)
+        };
+        let rows: Vec<Vec<f64>> = lines.map(row).collect::<Option<_>>()?;
+        (!rows.is_empty()).then_some(Noise::Recorded { rows, stretch: stretch.max(1) })
+    }
+}
+
+/// The simulated machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub noise: Noise,
+    pub runs: usize,
+    /// The step of the second figure after the last run, in standard deviations of its logarithm in
+    /// this history.
+    pub step: f64,
+}
+
+/// The result of a simulation.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Simulated {
+    /// Judged runs without a change.
+    pub judged: usize,
+    /// Those that were called worse.
+    pub false_alarms: usize,
+    /// Histories with a step at their end.
+    pub steps: usize,
+    /// Those in which it was noticed within five runs.
+    pub noticed: usize,
+}
+
+/// Figures of a run: the median, p99, p99.9, and missed periods.
+const FIGURES: usize = 4;
+
+/// Simulates histories; one in `every` runs without a change is judged.
+pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) -> Simulated {
+    let mut random = Random::seeded(seed);
+    let mut total = Simulated::default();
+    for _ in 0..histories {
+        let mut rows = Rows { noise: &machine.noise, place: 0, random: &mut random };
+        let mut all: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
+        for judged in ((LEAST + 1)..=machine.runs).step_by(every) {
+            total.judged += 1;
+            let is_worse = judge(&figures(&all[..judged])).is_worse();
+            total.false_alarms += usize::from(is_worse);
+        }
+        let factor = (machine.step * deviation(&all)).exp();
+        total.steps += 1;
+        for _ in 0..WITHIN {
+            let mut row = rows.next();
+            row[1] *= factor;
+            all.push(row);
+            if judge(&figures(&all)).is_worse() {
+                total.noticed += 1;
+                break;
+            }
+        }
+    }
+    total
+}
+
+/// Histories without a change, judged run by run.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Quiet {
+    pub judged: usize,
+    /// Changes found.
+    pub onsets: usize,
+    /// Runs called worse.
+    pub red: usize,
+    /// Runs reported as far outside of everything.
+    pub leaps: usize,
+}
+
+pub fn quiet(noise: &Noise, histories: usize, runs: usize, seed: u64) -> Quiet {
+    let mut random = Random::seeded(seed);
+    let mut total = Quiet::default();
+    for _ in 0..histories {
+        let mut rows = Rows { noise, place: 0, random: &mut random };
+        let all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
+        let (mut changes, mut was) = (Changes::default(), 0);
+        for end in (LEAST + 1)..=runs {
+            let Judged::Known(known) = changes.judge(&figures(&all[..end])) else { continue };
+            total.judged += 1;
+            total.red += usize::from(!known.worse.is_empty());
+            total.leaps += usize::from(!known.leaps.is_empty());
+            total.onsets += known.worse.len().saturating_sub(was).min(1);
+            was = known.worse.len();
+        }
+    }
+    total
+}
+
+/// Histories with a lasting step.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Followed {
+    /// Those in which it was found within the horizon.
+    pub found: usize,
+    /// Those in which every later run was also called worse.
+    pub stayed: usize,
+    /// For those that then returned: runs until the return was found, sorted.
+    pub returns: Vec<usize>,
+    /// Runs until it was found, sorted.
+    pub delays: Vec<usize>,
+}
+
+/// Follows histories with a step by this factor after `runs` runs, over `horizon` runs, and then as
+/// many after its end.
+pub fn follow(
+    noise: &Noise,
+    runs: usize,
+    factor: f64,
+    histories: usize,
+    horizon: usize,
+    seed: u64,
+) -> Followed {
+    let mut random = Random::seeded(seed);
+    let mut total = Followed::default();
+    for _ in 0..histories {
+        let mut rows = Rows { noise, place: 0, random: &mut random };
+        let mut all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
+        let mut changes = Changes::default();
+        let mut next = |factor: f64, changes: &mut Changes| {
+            let mut row = rows.next();
+            row[1] *= factor;
+            all.push(row);
+            // Only that figure.
+            changes.judge(&figures(&all)[1..2]).is_worse()
+        };
+        let Some(delay) = (1..=horizon).find(|_| next(factor, &mut changes)) else { continue };
+        total.found += 1;
+        total.delays.push(delay);
+        if !(delay..horizon).all(|_| next(factor, &mut changes)) {
+            continue;
+        }
+        total.stayed += 1;
+        total.returns.extend((1..=horizon).find(|_| !next(1.0, &mut changes)));
+    }
+    total.delays.sort_unstable();
+    total.returns.sort_unstable();
+    total
+}
+
+/// The standard deviation of the logarithm of the second figure.
+fn deviation(rows: &[Vec<f64>]) -> f64 {
+    let logs: Vec<f64> = rows.iter().map(|row| row[1].ln()).collect();
+    crate::dispersion::moments(&logs).map_or(0.0, |(_, variance)| variance.sqrt())
+}
+
+fn figures(rows: &[Vec<f64>]) -> Vec<Figure> {
+    let width = rows.first().map_or(0, Vec::len);
+    (0..width)
+        .map(|place| Figure {
+            name: String::new(),
+            values: rows.iter().map(|row| Some(row[place])).collect(),
+            is_time: place + 1 < FIGURES,
+            is_main: place == 1,
+        })
+        .collect()
+}
+
+struct Rows<'a> {
+    noise: &'a Noise,
+    place: usize,
+    random: &'a mut Random,
+}
+
+impl Rows<'_> {
+    fn next(&mut self) -> Vec<f64> {
+        if let Noise::Recorded { rows, stretch } = self.noise {
+            let is_new = self.place == 0 || self.random.below(*stretch) == 0;
+            let place = if is_new { self.random.below(rows.len()) } else { self.place };
+            self.place = (place + 1) % rows.len();
+            return rows[place].clone();
+        }
+        let common = self.draw();
+        let tail = 0.7 * common + 0.714 * self.draw();
+        let far = 0.8 * tail + 0.6 * self.draw();
+        let missed = if self.random.unit() < 0.05 { 1.0 } else { 0.0 };
+        let time = |at: f64, spread: f64, of: f64| at * (spread * of).exp();
+        vec![
+            time(5_000.0, 0.05, common),
+            time(40_000.0, 0.2, tail),
+            time(90_000.0, 0.3, far),
+            missed,
+        ]
+    }
+
+    fn draw(&mut self) -> f64 {
+        let mut normal = || normal_upper(self.random.unit());
+        match self.noise {
+            Noise::Normal | Noise::Recorded { .. } => normal(),
+            Noise::Heavy => {
+                let z = normal();
+                let chi: f64 = (0..3).map(|_| normal().powi(2)).sum();
+                // Its variance is 3.
+                z / (chi / 3.0).sqrt() / 3f64.sqrt()
+            }
+        }
+    }
+}

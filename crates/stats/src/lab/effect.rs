@@ -1,0 +1,316 @@
+//! The effect of an axis: pairs of cells that differ only in it.
+//!
+//! Latencies differ by factors, so a pair's effect is the ratio of its two figures, and the mean
+//! effect is the geometric mean of the ratios. The interval is Student's. From three pairs on, each
+//! pair counts as one observation, whatever its number of seeds: the seeds of a pair share its
+//! cells, and the interval is about cells like these (Donner and Klar, "Design and Analysis of
+//! Cluster Randomization Trials", 2000, section 7.1). For one or two pairs it is about these very
+//! cells, from the spread of their seeds, which may differ in each pair: the degrees of freedom are
+//! Welch's and Satterthwaite's (Satterthwaite, Biometrics Bulletin 2, 1946). Resampling pairs
+//! instead would cover too seldom with so few. The tests below show the coverage of the intervals,
+//! and where it is too low.
+
+use punctual_bundle::lab::{CellDocument, LabDocument, SeriesFigures};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Figures whose effects are computed.
+pub const METRICS: [&str; 4] = ["p50", "p99", "p99.9", "max"];
+/// The confidence of an interval.
+pub const CONFIDENCE: f64 = 0.95;
+/// The number of pairs from which the interval is about cells like these, not only about these.
+const SAMPLE_OF_PAIRS: usize = 3;
+
+/// The effect of a value of an axis, relative to the first value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Effect {
+    /// Its name in the lab file.
+    pub axis: String,
+    pub value: String,
+    pub against: String,
+    /// The phase and name of the series.
+    pub series: (String, String),
+    /// One for each of [`METRICS`]; `None` if no pair of cells has the figure.
+    pub contrasts: Vec<Option<Contrast>>,
+}
+
+/// A figure with the value, relative to that without.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Contrast {
+    /// The geometric mean of the ratios.
+    pub ratio: f64,
+    /// Its 95 % interval; `None` with too few differences.
+    pub interval: Option<(f64, f64)>,
+    /// The smallest and the largest ratio of a single pair of cells (over its seeds).
+    pub range: (f64, f64),
+    pub pairs: usize,
+    /// The total number of seeds of all pairs.
+    pub seeds: usize,
+}
+
+impl Contrast {
+    /// Whether the interval excludes "no effect"; `None` without an interval.
+    pub fn is_significant(&self) -> Option<bool> {
+        self.interval.map(|(low, high)| low > 1.0 || high < 1.0)
+    }
+}
+
+/// The effects of all axes on all series, ordered by axis, value and series.
+pub fn effects(lab: &LabDocument) -> Vec<Effect> {
+    let mut found = Vec::new();
+    for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
+        for value in &axis.values[1..] {
+            for series in lab.series() {
+                let effect = effect(lab, &axis.name, (&axis.values[0], value), &series);
+                if effect.contrasts.iter().any(Option::is_some) {
+                    found.push(effect);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn effect(
+    lab: &LabDocument,
+    axis: &str,
+    (first, value): (&str, &str),
+    series: &(String, String),
+) -> Effect {
+    let pairs: Vec<(&CellDocument, &CellDocument)> = lab
+        .cells
+        .iter()
+        .filter(|cell| cell.axes.get(axis).is_some_and(|own| own == value))
+        .filter_map(|cell| Some((partner(lab, cell, axis, first)?, cell)))
+        .collect();
+    let contrast = |metric: &&str| {
+        let logs = pairs.iter().map(|(without, with)| differences(without, with, series, metric));
+        contrast(&logs.filter(|logs| !logs.is_empty()).collect::<Vec<_>>())
+    };
+    Effect {
+        axis: axis.to_owned(),
+        value: value.to_owned(),
+        against: first.to_owned(),
+        series: series.clone(),
+        contrasts: METRICS.iter().map(contrast).collect(),
+    }
+}
+
+/// The cell with this value of the axis that is otherwise the same.
+pub(super) fn partner<'a>(
+    lab: &'a LabDocument,
+    cell: &CellDocument,
+    axis: &str,
+    value: &str,
+) -> Option<&'a CellDocument> {
+    let same = |other: &&CellDocument| {
+        other.axes.len() == cell.axes.len()
+            && other.axes.iter().all(|(name, own)| match name == axis {
+                true => own == value,
+                false => cell.axes.get(name) == Some(own),
+            })
+    };
+    lab.cells.iter().find(same)
+}
+
+/// The logarithm of a figure's ratio for each seed that both cells have.
+pub(super) fn differences(
+    without: &CellDocument,
+    with: &CellDocument,
+    series: &(String, String),
+    metric: &str,
+) -> Vec<f64> {
+    let figure = |all: &[SeriesFigures]| {
+        let same = all.iter().find(|one| (&one.phase, &one.series) == (&series.0, &series.1))?;
+        value(same, metric).filter(|ns| *ns > 0).map(|ns| (ns as f64).ln())
+    };
+    let of_seed = |with: &punctual_bundle::lab::SeedDocument| {
+        let without = without.seeds.iter().find(|without| without.seed == with.seed)?;
+        Some(figure(&with.series)? - figure(&without.series)?)
+    };
+    with.seeds.iter().filter_map(of_seed).collect()
+}
+
+/// A figure by its name.
+pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
+    match metric {
+        "max" => figures.max,
+        "min" => figures.min,
+        "p50" => figures.median,
+        percentile => figures.percentiles.get(percentile.trim_start_matches('p')).copied(),
+    }
+}
+
+/// The contrast from `pairs`: the differences of each pair of cells, none empty.
+pub(super) fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
+    let means: Vec<f64> =
+        pairs.iter().map(|differences| mean(differences.iter().copied())).collect();
+    let seeds = pairs.iter().map(Vec::len).sum();
+    (!means.is_empty()).then(|| Contrast {
+        ratio: mean(means.iter().copied()).exp(),
+        interval: interval(pairs, &means),
+        range: (
+            means.iter().copied().fold(f64::INFINITY, f64::min).exp(),
+            means.iter().copied().fold(f64::NEG_INFINITY, f64::max).exp(),
+        ),
+        pairs: means.len(),
+        seeds,
+    })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
+    if n > 0.0 { sum / n } else { 0.0 }
+}
+
+/// `None` if the spread of the differences is unknown.
+fn interval(pairs: &[Vec<f64>], means: &[f64]) -> Option<(f64, f64)> {
+    let n = means.len() as f64;
+    let (error, freedom) = if means.len() >= SAMPLE_OF_PAIRS {
+        ((variance(means) / n).sqrt(), n - 1.0)
+    } else {
+        if pairs.iter().any(|seeds| seeds.len() < 2) {
+            return None;
+        }
+        let of_mean = |seeds: &Vec<f64>| variance(seeds) / seeds.len() as f64;
+        let of_means: f64 = pairs.iter().map(of_mean).sum();
+        let lost: f64 =
+            pairs.iter().map(|seeds| of_mean(seeds).powi(2) / (seeds.len() as f64 - 1.0)).sum();
+        (of_means.sqrt() / n, of_means.powi(2) / lost)
+    };
+    if error <= 0.0 {
+        return None;
+    }
+    let reach =
+        StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * error;
+    let centre = mean(means.iter().copied());
+    reach.is_finite().then(|| ((centre - reach).exp(), (centre + reach).exp()))
+}
+
+/// The variance of a sample of at least two.
+fn variance(values: &[f64]) -> f64 {
+    let centre = mean(values.iter().copied());
+    values.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Random;
+
+    #[test]
+    fn a_factor_is_found_with_its_interval() {
+        let mut random = Random::seeded(3);
+        let pairs: Vec<Vec<f64>> = (0..6)
+            .map(|_| (0..5).map(|_| 2f64.ln() + (random.unit() - 0.5) * 0.2).collect())
+            .collect();
+        let contrast = contrast(&pairs).unwrap();
+        let (low, high) = contrast.interval.unwrap();
+        assert!((contrast.ratio - 2.0).abs() < 0.1, "{contrast:?}");
+        assert!(low < 2.0 && 2.0 < high && low > 1.8 && high < 2.2, "{contrast:?}");
+        assert_eq!(
+            (contrast.is_significant(), contrast.pairs, contrast.seeds),
+            (Some(true), 6, 30)
+        );
+    }
+
+    /// A lab whose axis has no mean effect. Logarithms of maxima follow Gumbel's distribution, as
+    /// with maxima of tails that fall by a power.
+    struct Simulated {
+        pairs: usize,
+        seeds: usize,
+        /// The spread of maxima without the value of the axis, and with it.
+        spread: (f64, f64),
+        /// The factor of additional spread in the first pair.
+        first: f64,
+        /// The standard deviation of the effect over pairs: axes interact.
+        interaction: f64,
+    }
+
+    impl Simulated {
+        fn draw(&self, random: &mut Random) -> Vec<Vec<f64>> {
+            // Minus Euler's constant, the mean of Gumbel's distribution.
+            let gumbel =
+                |random: &mut Random| -(-random.unit().ln()).ln() - 0.577_215_664_901_532_9;
+            let bell = |random: &mut Random| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+            let pair = |k: usize| {
+                let of_pair = self.interaction * bell(random);
+                let first = if k == 0 { self.first } else { 1.0 };
+                let mut seed = || self.spread.1 * gumbel(random) - self.spread.0 * gumbel(random);
+                (0..self.seeds).map(|_| of_pair + first * seed()).collect()
+            };
+            (0..self.pairs).map(pair).collect()
+        }
+
+        /// The share of intervals that contain the true effect, zero.
+        fn coverage(&self) -> f64 {
+            let mut random = Random::seeded((self.pairs * 100 + self.seeds) as u64);
+            covering(|| self.draw(&mut random), 0.0)
+        }
+    }
+
+    /// The number of labs; the standard deviation of a share of 95 % is then 0.7 %.
+    const LABS: usize = 1_000;
+
+    fn covering(mut draw: impl FnMut() -> Vec<Vec<f64>>, truth: f64) -> f64 {
+        let holds = |c: Contrast| {
+            c.interval.is_some_and(|(low, high)| (low.ln()..=high.ln()).contains(&truth))
+        };
+        (0..LABS).filter(|_| contrast(&draw()).is_some_and(holds)).count() as f64 / LABS as f64
+    }
+
+    #[test]
+    fn intervals_cover_at_about_their_rate() {
+        let shapes = [(1, 2), (1, 10), (2, 2), (2, 10), (3, 1), (3, 4), (6, 3), (11, 5)];
+        for (pairs, seeds) in shapes {
+            let interaction = if pairs < SAMPLE_OF_PAIRS { 0.0 } else { 0.5 };
+            let of =
+                |spread, first| Simulated { pairs, seeds, spread, first, interaction }.coverage();
+            let alike = of((0.5, 0.5), 1.0);
+            assert!((0.925..=0.99).contains(&alike), "{pairs} pairs of {seeds} seeds: {alike}");
+            // PREEMPT_RT's maxima hardly vary, those of a standard kernel do: the ratios are
+            // skewed.
+            let skewed = of((0.5, 0.05), 1.0);
+            assert!(
+                (0.91..=0.99).contains(&skewed),
+                "{pairs} pairs of {seeds} seeds, skewed: {skewed}"
+            );
+            // A loaded pair varies more than an idle one. From three pairs on, this makes intervals
+            // wider than needed.
+            let uneven = of((0.5, 0.5), 8.0);
+            assert!(
+                (0.925..=1.0).contains(&uneven),
+                "{pairs} pairs of {seeds} seeds, uneven: {uneven}"
+            );
+        }
+    }
+
+    /// The warning in docs/lab.md: a value that reduces by 99 % in half of the cells and not at all
+    /// in the others, by the number of pairs.
+    #[test]
+    fn intervals_of_few_pairs_cover_too_rarely_if_axes_interact() {
+        let coverage = |pairs: usize| {
+            let mut random = Random::seeded(pairs as u64);
+            let effect = 0.01f64.ln();
+            let mut pair = || {
+                let of_pair = if random.unit() < 0.5 { effect } else { 0.0 };
+                (0..4).map(|_| of_pair + 0.3 * (random.unit() - 0.5)).collect::<Vec<f64>>()
+            };
+            covering(|| (0..pairs).map(|_| pair()).collect(), effect / 2.0)
+        };
+        let (three, twenty) = (coverage(3), coverage(20));
+        assert!(
+            (0.70..=0.80).contains(&three),
+            "three pairs are alike in a quarter of the labs: {three}"
+        );
+        assert!(twenty >= 0.92, "{twenty}");
+    }
+
+    #[test]
+    fn a_single_pair_has_no_interval() {
+        let alone = contrast(&[vec![1.0]]).unwrap();
+        assert_eq!((alone.interval, alone.is_significant()), (None, None));
+        let equal = contrast(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
+        assert_eq!(equal.interval, None, "no spread at all tells nothing");
+        assert!(contrast(&[]).is_none());
+    }
+}

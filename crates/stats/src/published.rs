@@ -1,0 +1,267 @@
+//! Published results beside those of a run: the same figure here, and whether the trend is
+//! reproduced.
+//!
+//! A figure of one run has the interval of its samples: for a percentile the order statistics at
+//! binomial ranks (Conover, "Practical Nonparametric Statistics", section 3.2), for a mean that of
+//! the normal distribution. Both assume independent samples and are too narrow with bursts. They do
+//! not include differences between runs: labs repeat runs for that.
+
+use crate::Distribution;
+use crate::probability::rank_at;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_bundle::summary::{
+    Compared, PhaseSummary, PublishedSummary, Reading, ResultSummary, SeriesSummary,
+};
+use punctual_core::published::{Relation, Right};
+use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
+
+/// The probability beyond each end of an interval, and its normal quantile.
+const TAIL: f64 = 0.025;
+const DEVIATIONS: f64 = 1.96;
+
+/// A run: its phases, and the samples of a series by rank, by the indices of its phase and itself.
+struct Run<'a> {
+    phases: &'a [PhaseSummary],
+    distribution: &'a dyn Fn(usize, usize) -> Option<Distribution>,
+}
+
+/// Compares published figures with those of a run.
+pub fn compare(
+    published: &Published,
+    phases: &[PhaseSummary],
+    distribution: &dyn Fn(usize, usize) -> Option<Distribution>,
+) -> PublishedSummary {
+    let run = Run { phases, distribution };
+    let results = published.results.iter().map(|result| run.of(result)).collect();
+    PublishedSummary { source: published.source.clone(), results }
+}
+
+impl Run<'_> {
+    fn of(&self, result: &PublishedResult) -> ResultSummary {
+        let here = result.here.as_ref().map(|text| self.read(text));
+        let shape = result.shape.as_ref().map(|text| self.decide(text));
+        let unknown = here.as_ref().and_then(|here| here.as_ref().err().cloned());
+        let (decided, unshaped) = match shape {
+            Some(Ok(decided)) => (Some(decided), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let (reproduced, compared) = decided.unzip();
+        ResultSummary {
+            what: result.what.clone(),
+            published: result.value.clone(),
+            here: here.and_then(Result::ok),
+            shape: result.shape.clone(),
+            reproduced: reproduced.flatten(),
+            compared,
+            reason: unshaped.or(unknown),
+        }
+    }
+
+    fn read(&self, text: &str) -> Result<Reading, String> {
+        let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
+        self.reading(&term)
+    }
+
+    /// Whether a trend is reproduced, and the figures that show it. Undecided if the interval of
+    /// their difference contains 0.
+    fn decide(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
+        let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
+        let left = self.reading(&shape.left)?;
+        let (factor, right, of_right) = match &shape.right {
+            Right::Number(number) => (1.0, *number, Some([*number, *number])),
+            Right::Times(factor, term) => {
+                let right = self.reading(term)?;
+                (*factor, right.value, right.interval)
+            }
+        };
+        let interval = Option::zip(left.interval, of_right).map(|(of_left, of_right)| {
+            difference(left.value, of_left, factor * right, of_right.map(|end| factor * end))
+        });
+        let holds = shape.relation.holds(left.value, factor * right);
+        let is_open = shape.relation != Relation::About
+            && interval.is_some_and(|[low, high]| low <= 0.0 && high >= 0.0);
+        let relation = shape.relation.sign().to_owned();
+        let compared =
+            Compared { left: left.value, relation, factor, right, unit: left.unit, interval };
+        Ok(((!is_open).then_some(holds), compared))
+    }
+
+    /// The value of a figure, or why there is none.
+    fn reading(&self, term: &Term) -> Result<Reading, String> {
+        // A name may itself contain an `@`.
+        let whole = self.found(&term.of, None, term);
+        match term.of.rsplit_once('@') {
+            Some((of, phase)) if whole.is_err() => self.found(of, Some(phase), term),
+            _ => whole,
+        }
+    }
+
+    fn found(&self, of: &str, phase: Option<&str>, term: &Term) -> Result<Reading, String> {
+        let phases = self.phases.iter().enumerate();
+        let holding = phases.filter(|(_, p)| {
+            phase.is_none_or(|phase| p.name == phase)
+                && p.series.iter().any(|series| matches(of, &series.name))
+        });
+        let holding: Vec<(usize, &PhaseSummary)> = holding.collect();
+        let (place, phase) = match holding.as_slice() {
+            [] => return Err(format!("{of} was not measured")),
+            [phase] => *phase,
+            several => {
+                let names: Vec<&str> =
+                    several.iter().map(|(_, phase)| phase.name.as_str()).collect();
+                return Err(format!(
+                    "{of} was measured in {}: name one, like `{of}@{}: …`",
+                    names.join(", "),
+                    names[0]
+                ));
+            }
+        };
+        let stated = phase.measures.iter().filter(|measure| measure.name == of);
+        if let Some(reading) = stated.flat_map(|measure| stated_figure(measure, term)).next() {
+            return Ok(reading);
+        }
+        let series: Vec<(usize, &SeriesSummary)> =
+            phase.series.iter().enumerate().filter(|(_, one)| matches(of, &one.name)).collect();
+        self.of_series(place, &series, term)
+    }
+}
+
+/// The interval of `a − b` from those of both (Zou and Donner 2008, as in [`crate::compare`]).
+fn difference(a: f64, [a_low, a_high]: [f64; 2], b: f64, [b_low, b_high]: [f64; 2]) -> [f64; 2] {
+    let seen = a - b;
+    [seen - (a - a_low).hypot(b_high - b), seen + (a_high - a).hypot(b - b_low)]
+}
+
+/// Whether the pattern names the series or a parent of it; `*` matches any part.
+fn matches(pattern: &str, series: &str) -> bool {
+    let mut parts = series.split('/');
+    pattern
+        .split('/')
+        .all(|requested| parts.next().is_some_and(|part| requested == "*" || requested == part))
+}
+
+fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
+    let figure = measure.notes.figures.iter().find(|figure| figure.name == term.figure)?;
+    let (value, unit) = (figure.value, figure.unit.clone());
+    value.is_finite().then(|| Reading {
+        of: term.to_string(),
+        value,
+        unit,
+        count: figure.count,
+        series: 1,
+        interval: figure.interval,
+    })
+}
+
+impl Run<'_> {
+    /// A figure of series of one phase, with its interval if it is of a single series.
+    fn of_series(
+        &self,
+        phase: usize,
+        series: &[(usize, &SeriesSummary)],
+        term: &Term,
+    ) -> Result<Reading, String> {
+        let metric: Metric = term.figure.parse().map_err(|_| {
+            format!("`{}` is neither a figure of a series nor one of the workload", term.figure)
+        })?;
+        let measured: Vec<(usize, &SeriesSummary)> =
+            series.iter().copied().filter(|(_, series)| series.count > 0).collect();
+        let all: Vec<&SeriesSummary> = measured.iter().map(|(_, series)| *series).collect();
+        let mut reading = together(&all, metric, term)?;
+        if let [(place, series)] = measured.as_slice() {
+            let distribution = || (self.distribution)(phase, *place);
+            reading.interval = interval(series, metric, distribution);
+        }
+        Ok(reading)
+    }
+}
+
+/// The interval of a figure of one series; `None` if its samples do not bound it.
+fn interval(
+    series: &SeriesSummary,
+    metric: Metric,
+    distribution: impl Fn() -> Option<Distribution>,
+) -> Option<[f64; 2]> {
+    match metric {
+        Metric::Percentile(p) => of_percentile(&distribution()?, p),
+        Metric::Mean => {
+            let error = series.stddev? / (series.count as f64).sqrt() * DEVIATIONS;
+            series.mean.map(|mean| [mean - error, mean + error])
+        }
+        _ => None,
+    }
+}
+
+/// The samples at binomial ranks.
+fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2]> {
+    let n = distribution.count();
+    let from_top = |probability| rank_at(n as f64, 1.0 - percentile / 100.0, probability);
+    let at = |rank: u64| distribution.at_rank((n + 1).checked_sub(rank)?);
+    let high = Some(from_top(TAIL).floor() as u64).filter(|rank| *rank > 0).and_then(at)?;
+    let low = Some(from_top(1.0 - TAIL).ceil() as u64).filter(|rank| *rank <= n).and_then(at)?;
+    Some([low.0.ns() as f64, high.1.ns() as f64])
+}
+
+/// A figure of several series: the smallest minimum, the largest maximum, the mean of all samples,
+/// the sum of counts, the median otherwise.
+fn together(measured: &[&SeriesSummary], metric: Metric, term: &Term) -> Result<Reading, String> {
+    if measured.is_empty() {
+        return Err(format!("{} was not measured", term.of));
+    }
+    let values: Option<Vec<f64>> = measured.iter().map(|series| figure(series, metric)).collect();
+    let mut values =
+        values.ok_or_else(|| format!("too few samples of {} for {metric}", term.of))?;
+    let count: u64 = measured.iter().map(|series| series.count).sum();
+    let value = match metric {
+        Metric::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        Metric::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        Metric::Mean => {
+            let sum: f64 =
+                values.iter().zip(measured).map(|(mean, series)| mean * series.count as f64).sum();
+            sum / count as f64
+        }
+        metric if !metric.is_time() => values.iter().sum(),
+        _ => {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        }
+    };
+    let unit = if metric.is_time() { "ns" } else { "count" };
+    Ok(Reading {
+        of: term.to_string(),
+        value,
+        unit: unit.to_owned(),
+        count: Some(count),
+        series: measured.len(),
+        interval: None,
+    })
+}
+
+fn figure(series: &SeriesSummary, metric: Metric) -> Option<f64> {
+    let usage = || series.usage.known();
+    let of = |n: i64| n as f64;
+    match metric {
+        Metric::Min => series.min.map(of),
+        Metric::Max => series.max.map(of),
+        Metric::Mean => series.mean,
+        Metric::Stddev => series.stddev,
+        Metric::Percentile(p) => match p {
+            50.0 => series.median.map(of),
+            p => series.percentiles.get(&crate::percentiles::key(p)).copied().map(of),
+        },
+        Metric::CorrectedPercentile(p) => {
+            let corrected = series.corrected.as_ref()?;
+            corrected.percentiles.get(&crate::percentiles::key(p)).copied().map(of)
+        }
+        Metric::Count => Some(series.count as f64),
+        Metric::Overruns => series.overruns.map(|n| n as f64),
+        Metric::Skipped => series.skipped.map(|n| n as f64),
+        Metric::Lost => series.lost.map(|n| n as f64),
+        Metric::Faults => usage().map(|u| u.minor_faults.saturating_add(u.major_faults) as f64),
+        Metric::Switches => usage().map(|u| u.involuntary_switches as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests;

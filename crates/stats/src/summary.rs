@@ -1,0 +1,390 @@
+//! The summary of a run, from its bundle or from the run itself.
+
+use crate::requirements;
+use crate::validity::Gated;
+use crate::verdict::{self, Evidence};
+use crate::{Distribution, Validity, account, findings, observed, percentiles, published};
+use punctual_bundle::observed::ObservedSeries;
+use punctual_bundle::state::State;
+use punctual_bundle::summary::{
+    CorrectedSummary, GapSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA,
+    SeriesSummary, Summary, TESTPOINT_COST, WorstSample,
+};
+use punctual_bundle::{
+    Bundle, Calibration, Manifest, Phase, PhaseMeta, Planned, Series, SeriesAccount, SeriesMeta,
+    Timebase,
+};
+use punctual_core::event::Recorded;
+use punctual_core::{Fact, Finding, Nanos};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The data of a phase for the summary, borrowed from a bundle or from a run.
+#[derive(Clone, Debug)]
+pub struct PhaseView<'a> {
+    /// Its name, times and loads.
+    pub meta: &'a PhaseMeta,
+    pub series: Vec<SeriesView<'a>>,
+}
+
+/// The data of a series for the summary.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesView<'a> {
+    pub meta: &'a SeriesMeta,
+    pub state: &'a State,
+    /// The breakdown of its samples' time.
+    pub account: Option<&'a Fact<SeriesAccount>>,
+}
+
+impl<'a> PhaseView<'a> {
+    fn of(phase: &'a Phase) -> PhaseView<'a> {
+        PhaseView { meta: &phase.meta, series: phase.series.iter().map(SeriesView::of).collect() }
+    }
+}
+
+impl<'a> SeriesView<'a> {
+    fn of(series: &'a Series) -> SeriesView<'a> {
+        SeriesView { meta: &series.meta, state: &series.state, account: Some(&series.account) }
+    }
+}
+
+/// The data of a run for the summary, borrowed from a bundle or from an ending run.
+#[derive(Clone, Copy)]
+pub struct RunView<'a> {
+    /// Its header, with the ending if it has ended.
+    pub manifest: &'a Manifest,
+    /// The requests of its plan.
+    pub planned: &'a Planned,
+    pub phases: &'a [PhaseView<'a>],
+    /// Findings from the run.
+    pub found: &'a [Finding],
+    /// Unreadable parts of its bundle.
+    pub damage: &'a [String],
+    pub recorded: Option<&'a Recorded>,
+}
+
+/// The summary of an opened bundle. Findings about figures are computed again; those of the run are
+/// kept.
+pub fn summarize(bundle: &Bundle) -> Summary {
+    let mut found = bundle.findings.clone();
+    let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
+    found.extend(recorded.filter(|finding| !bundle.findings.contains(finding)));
+    let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
+    let mut damage = bundle.damage.clone();
+    let planned = bundle.planned().unwrap_or_else(|why| {
+        damage.push(why.to_string());
+        Planned::default()
+    });
+    summarize_run(&RunView {
+        manifest: &bundle.manifest,
+        planned: &planned,
+        phases: &views(bundle),
+        found: &found,
+        damage: &damage,
+        recorded: recorded.as_ref(),
+    })
+}
+
+/// The phases of a bundle, borrowed.
+pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
+    bundle.phases.iter().map(PhaseView::of).collect()
+}
+
+/// The summary of a run from its parts, with its verdict: the only function that computes one.
+pub fn summarize_run(run: &RunView) -> Summary {
+    let RunView { manifest, planned, phases, found, damage, recorded } = *run;
+    let validity = Validity::of(manifest, phases, recorded);
+    let mut born = findings::of_run(manifest, damage);
+    let mut summaries = Vec::new();
+    let observed = manifest.observed.iter().rev();
+    let observed: HashMap<(&str, &str), &ObservedSeries> =
+        observed.map(|of| ((of.phase.as_str(), of.series.as_str()), of)).collect();
+    for phase in phases {
+        let name = &phase.meta.name;
+        let is_periodic = phase.series.iter().all(|series| series.meta.period.is_some());
+        born.extend(findings::of_phase(phase.meta, is_periodic));
+        // A phase that ended before the run was cut off is complete: its last checkpoint precedes
+        // its duration.
+        let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
+        // A part that was cut off lacks its last second.
+        let is_whole = ended && manifest.gaps.is_empty();
+        let of_source = phase.meta.missing_of_source();
+        let missing = if is_whole { of_source.as_deref() } else { Some(requirements::CUT_OFF) };
+        let (mut series, mut threads) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+        let absent = absent(phase.meta);
+        for view in &phase.series {
+            let mut summary = summarize_as(view, missing);
+            summary
+                .requirements
+                .iter_mut()
+                .for_each(|held| gate(held, &validity, name, &view.meta.name));
+            if let Some(of) = observed.get(&(name.as_str(), summary.name.as_str())) {
+                let count = summary.count;
+                summary
+                    .requirements
+                    .iter_mut()
+                    .for_each(|held| observed::gate(held, &of.samples, count));
+                born.extend(observed::finding(of));
+            }
+            match absent.get(view.meta.name.as_str()).filter(|_| summary.count == 0) {
+                Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
+                None => {
+                    let found = findings::of_series(name, view.meta, view.state, &summary);
+                    // The kernel's counts of a thread are reported once for all its series.
+                    let thread = view.meta.tid.map(|tid| threads.entry(tid).or_default());
+                    let again = thread.as_ref().is_some_and(|of| of.contains(&&view.state.usage));
+                    thread.into_iter().for_each(|of| of.push(&view.state.usage));
+                    born.extend(
+                        found
+                            .into_iter()
+                            .filter(|finding| !again || !findings::is_of_thread(finding)),
+                    );
+                }
+            }
+            series.push(summary);
+        }
+        let duration = phase.meta.duration.map(Nanos::ns);
+        let PhaseMeta { cpu_load, measures, delayed_by, .. } = phase.meta.clone();
+        let name = name.clone();
+        summaries.push(PhaseSummary { name, duration, cpu_load, series, measures, delayed_by });
+    }
+    let more = findings::of_validity(&validity, found.iter().chain(&born));
+    born.extend(more);
+    let verdict = verdict::of(&Evidence {
+        manifest,
+        planned,
+        phases,
+        figures: &summaries,
+        damage,
+        recorded,
+        validity: &validity,
+    });
+    let distribution = |phase: usize, series: usize| {
+        let view = phases.get(phase)?.series.get(series)?;
+        Some(Distribution::of(&view.state.data))
+    };
+    Summary {
+        answer: None,
+        schema: SCHEMA.to_owned(),
+        experiment: manifest.experiment.clone(),
+        created: manifest.created,
+        target: manifest.target.clone(),
+        digest: digest(&summaries),
+        ending: manifest.ending.clone(),
+        verdict,
+        baseline: manifest.baseline.clone(),
+        validity: Some(validity.summary()),
+        mechanisms: mechanisms(&summaries),
+        published: manifest
+            .published
+            .as_ref()
+            .map(|published| published::compare(published, &summaries, &distribution)),
+        phases: summaries,
+        findings: merge(found, born),
+        calibration: calibration(manifest),
+        gaps: manifest.gaps.iter().map(GapSummary::of).collect(),
+        recording: None,
+    }
+}
+
+/// The calibration of the run. The reason for its absence in virtual time is known only here.
+fn calibration(manifest: &Manifest) -> Fact<Calibration> {
+    let time = Timebase::of(manifest.target.as_ref());
+    match &manifest.calibration {
+        Fact::Unavailable(_) if time == Timebase::Virtual => {
+            Fact::Unavailable("the run took place in virtual time".to_owned())
+        }
+        calibration => calibration.clone(),
+    }
+}
+
+/// Adapts the verdict of a requirement to the validity of the run.
+fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series: &str) {
+    let Gated { verdict, reason } = validity.gate(held.verdict, phase, series);
+    held.verdict = verdict;
+    held.reason = reason.or(held.reason.take());
+}
+
+/// The series that could not be measured on that system, each with the reason, as the measures
+/// report them.
+fn absent(phase: &PhaseMeta) -> HashMap<&str, &str> {
+    let all = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
+    // The first of a name is left.
+    let all: Vec<_> = all.collect();
+    all.into_iter().rev().map(|absent| (absent.series.as_str(), absent.why.as_str())).collect()
+}
+
+/// The cost of a test point by mechanism, if measured.
+fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
+    let series =
+        phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    let points = series.filter(|(_, series)| series.workload == TESTPOINT_COST);
+    let of = |(phase, series): (&PhaseSummary, &SeriesSummary)| {
+        let mut absent = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
+        MechanismSummary {
+            name: series.name.rsplit('/').next().unwrap_or_default().to_owned(),
+            count: series.count,
+            min_ns: series.min,
+            median_ns: series.median,
+            p99_ns: series.percentiles.get("99").copied(),
+            max_ns: series.max,
+            unavailable: absent
+                .find(|absent| absent.series == series.name)
+                .map(|absent| absent.why.clone()),
+        }
+    };
+    points.map(of).collect()
+}
+
+/// The digest of the run.
+fn digest(phases: &[PhaseSummary]) -> Option<String> {
+    let series =
+        phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    punctual_core::digest::of_run(
+        series.map(|(phase, s)| (phase.name.as_str(), s.name.as_str(), s.digest.as_ref())),
+    )
+}
+
+/// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
+const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
+
+/// What distinguishes a finding.
+fn key(finding: &Finding) -> (&str, &str) {
+    (&finding.id, &finding.subject)
+}
+
+/// The findings of the run and those about figures, the most severe first. A newly computed finding
+/// replaces the stored one of the same kind and subject.
+fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
+    let of_run: HashSet<(&str, &str)> = found.iter().map(key).collect();
+    let better = |b: &Finding| {
+        let mut pairs = REPLACED_BY_RUN.iter().filter(|(worse, _)| *worse == b.id);
+        pairs.any(|(_, better)| of_run.contains(&(*better, b.subject.as_str())))
+    };
+    born.retain(|b| !better(b));
+    let unwritten = |b: &Finding| {
+        let mut above = b.subject.match_indices('/').map(|(end, _)| &b.subject[..end]);
+        above.any(|phase| of_run.contains(&("bundle-incomplete", phase)))
+    };
+    for finding in born.iter_mut().filter(|b| b.id == "samples-not-kept" && unwritten(b)) {
+        finding.remedy = Some(
+            "data that could not be written is missing (bundle-incomplete): run again with \
+             --output on a file system with free space"
+                .to_owned(),
+        );
+    }
+    let anew: HashSet<(&str, &str)> = born.iter().map(key).collect();
+    let mut all: Vec<Finding> = found.iter().filter(|f| !anew.contains(&key(f))).cloned().collect();
+    all.extend(born);
+    all.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    all
+}
+
+/// The summary of a series, complete or in progress (its verdicts are then of the samples so far).
+pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
+    summarize_as(&SeriesView { meta, state, account: None }, None)
+}
+
+fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
+    let SeriesView { meta, state, account } = *view;
+    let data = &state.data;
+    let plain = Distribution::of(data);
+    let corrected = Distribution::corrected(data);
+    let evidence = requirements::Evidence {
+        meta,
+        state,
+        plain: &plain,
+        corrected: corrected.as_ref(),
+        missing,
+    };
+    let (supported, unsupported) = supported(data.count());
+    let counted = |n: u64| meta.are_losses_known().then_some(n);
+    SeriesSummary {
+        name: meta.name.clone(),
+        measure: meta.measure.clone(),
+        workload: meta.workload.clone(),
+        parameters: meta.details.clone(),
+        cpus: meta.cpus.to_string(),
+        scheduling: meta.scheduling.clone(),
+        real_time: meta.real_time,
+        count: data.count(),
+        min: data.min.map(Nanos::ns),
+        mean: data.mean(),
+        max: data.longest().map(Nanos::ns),
+        stddev: data.stddev(),
+        median: plain.percentile(50.0).map(Nanos::ns),
+        modes: data.exact.modes().into_iter().map(Nanos::ns).collect(),
+        percentiles: figures(&plain, &supported),
+        unsupported_percentiles: unsupported,
+        corrected: corrected
+            .as_ref()
+            .filter(|corrected| corrected.count() > plain.count())
+            .and_then(|corrected| corrected_summary(corrected, view, &supported)),
+        expected: counted(
+            data.losses
+                .recorded
+                .saturating_add(data.losses.skipped)
+                .saturating_add(data.losses.dropped),
+        ),
+        overruns: counted(data.losses.skipped)
+            .and_then(|_| requirements::overruns(meta, data))
+            .map(|range| *range.start()),
+        skipped: counted(data.losses.skipped),
+        lost: counted(data.losses.dropped),
+        above_range: data.exact.above,
+        negative: data.exact.below,
+        resolution: data.exact.resolution.ns(),
+        period: meta.period.map(Nanos::ns),
+        digest: state.digest.clone(),
+        usage: state.usage.clone(),
+        worst: data.worst.iter().map(worst_sample).collect(),
+        unfinished: data.hanging(),
+        account: account.map_or(Fact::NotAsked, account::summarize),
+        requirements: meta
+            .requirements
+            .iter()
+            .map(|text| requirements::evaluate(text, &evidence))
+            .collect(),
+    }
+}
+
+/// The offered percentiles that this many samples support, and the sample counts that the others
+/// need.
+pub fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
+    let (supported, not): (Vec<f64>, Vec<f64>) =
+        percentiles::OFFERED.iter().partition(|p| count >= percentiles::needed(**p));
+    (supported, not.into_iter().map(|p| (percentiles::key(p), percentiles::needed(p))).collect())
+}
+
+/// The percentiles that the distribution supports.
+pub fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
+    let figure = |p: &f64| Some((percentiles::key(*p), distribution.percentile(*p)?.ns()));
+    percentiles.iter().filter_map(figure).collect()
+}
+
+/// The corrected figures. The added samples are not independent, so the supported percentiles are
+/// those of the plain count.
+fn corrected_summary(
+    corrected: &Distribution,
+    view: &SeriesView,
+    supported: &[f64],
+) -> Option<CorrectedSummary> {
+    let hdr = view.state.data.corrected.as_ref()?;
+    Some(CorrectedSummary {
+        count: corrected.count(),
+        mean: hdr.mean(),
+        median: corrected.percentile(50.0)?.ns(),
+        percentiles: figures(corrected, supported),
+    })
+}
+
+fn worst_sample(sample: &punctual_core::Sample) -> WorstSample {
+    WorstSample {
+        latency: sample.latency().ns(),
+        seq: sample.seq,
+        due: sample.due.ns(),
+        cpu: sample.cpu,
+    }
+}
+
+#[cfg(test)]
+mod tests;

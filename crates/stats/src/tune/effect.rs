@@ -1,0 +1,120 @@
+//! The effect of each setting from blocks, on the logarithm of the figure so that effects are
+//! factors, with Student's t for their errors. The figure of a block is one value, whatever the
+//! dependence within it; groups of blocks have their own levels.
+
+use super::least_squares::fit;
+use crate::equivalence::{self, Tested};
+use crate::probability::{normal_upper, student_two_sided, student_upper};
+use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::tune::{Answer, Ratio};
+
+/// A measured block.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The group of blocks.
+    pub group: usize,
+    /// For each candidate, whether it was set.
+    pub on: Vec<bool>,
+    /// The logarithm of its figure.
+    pub log: f64,
+}
+
+/// An estimated effect, as a logarithm.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// The estimate; below 0 is better.
+    pub effect: f64,
+    pub error: f64,
+    /// Its degrees of freedom.
+    pub freedom: f64,
+    /// The number of blocks.
+    pub blocks: usize,
+}
+
+/// The result of a round for a setting.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Screened {
+    pub estimate: Estimate,
+    /// Adjusted for all settings of the round.
+    pub p_adjusted: f64,
+    pub answer: Answer,
+    /// The round, from 1.
+    pub round: u32,
+    /// The round's share of the error rate.
+    pub share: f64,
+}
+
+/// The estimates for the open settings, and the standard deviation between blocks of the same
+/// settings.
+pub fn estimates(rows: &[Row], open: &[usize]) -> (Vec<Option<Estimate>>, Option<f64>) {
+    let groups: Vec<usize> = rows.iter().map(|row| row.group).collect();
+    let of_row = |row: &Row| open.iter().map(|place| f64::from(row.on[*place])).collect();
+    let columns: Vec<Vec<f64>> = rows.iter().map(of_row).collect();
+    let logs: Vec<f64> = rows.iter().map(|row| row.log).collect();
+    let fit = fit(&groups, &columns, &logs);
+    if fit.freedom < 1.0 {
+        return (vec![None; open.len()], None);
+    }
+    let variance = fit.squares / fit.freedom;
+    let estimate = |column: Option<(f64, f64)>| {
+        column.map(|(effect, diagonal)| Estimate {
+            effect,
+            error: (variance * diagonal).sqrt(),
+            freedom: fit.freedom,
+            blocks: rows.len(),
+        })
+    };
+    (fit.columns.into_iter().map(estimate).collect(), Some(variance.sqrt()))
+}
+
+impl Estimate {
+    /// The probability of an effect at least this large, up or down, by chance.
+    pub fn p(&self) -> f64 {
+        if self.error > 0.0 {
+            student_two_sided(self.freedom, self.effect / self.error)
+        } else {
+            f64::from(self.effect == 0.0)
+        }
+    }
+    /// As a factor with its 95 % interval. `p_adjusted` is for all tests together.
+    pub fn ratio(&self, p_adjusted: f64) -> Ratio {
+        let reach = student_upper(self.freedom, 0.025) * self.error;
+        Ratio {
+            ratio: self.effect.exp(),
+            interval: [(self.effect - reach).exp(), (self.effect + reach).exp()],
+            p: self.p(),
+            p_adjusted,
+            blocks: self.blocks as u64,
+        }
+    }
+    /// Two one-sided tests against a margin, a factor.
+    pub fn equivalence(&self, margin: f64) -> Tested {
+        equivalence::of_estimate(self.effect, self.error, self.freedom, self.blocks, margin.ln())
+    }
+    /// Whether it is shown to be within the margin.
+    pub fn is_none(&self, margin: f64) -> bool {
+        self.equivalence(margin).verdict == VerdictWord::Met
+    }
+    /// Whether a two-sided test with this error finds an effect of this size (a factor) with a
+    /// probability of 95 %.
+    pub fn resolves(&self, smallest: f64, error: f64) -> bool {
+        let needed = student_upper(self.freedom, error / 2.0) + student_upper(self.freedom, MISSED);
+        self.error * needed <= smallest.ln()
+    }
+    /// The factor of blocks that would probably resolve it: to show that there is no effect, or
+    /// that it is as large as it seems.
+    pub fn needed(&self, margin: f64, error: f64) -> Option<f64> {
+        let seems_none = self.effect.abs() < margin.ln();
+        let needed = if seems_none {
+            normal_upper(0.05) + normal_upper(0.1)
+        } else {
+            normal_upper(error / 2.0) + normal_upper(0.2)
+        };
+        let of = if seems_none { margin.ln() } else { self.effect.abs() };
+        let times = (self.error * needed / of).powi(2);
+        (times.is_finite() && times > 1.0).then_some(times)
+    }
+}
+
+/// The probability of missing an effect of the smallest size.
+pub(super) const MISSED: f64 = 0.05;

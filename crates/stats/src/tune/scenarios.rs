@@ -1,0 +1,145 @@
+//! Tunings of machines with known truth, for the table of docs/tune.md and the tests.
+
+use super::candidate::Candidate;
+use super::machine::conduct;
+use super::power::time_needed;
+use super::procedure::Tuning;
+use super::request::Options;
+use super::simulated::{Simulated, Source, Truth};
+use crate::dispersion::moments;
+use punctual_bundle::tune::{Answer, TuningDocument};
+use punctual_core::Nanos;
+
+/// A machine with its candidate settings.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// In words.
+    pub name: &'static str,
+    pub truth: Truth,
+    pub candidates: Vec<Candidate>,
+    /// The indices of the settings that are better.
+    pub better: Vec<usize>,
+    /// The indices of those that are worse.
+    pub worse: Vec<usize>,
+}
+
+/// The outcome of many tunings.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Counted {
+    pub tunings: usize,
+    /// Tunings that wrongly call a setting better.
+    pub falsely_better: usize,
+    pub falsely_worse: usize,
+    /// Settings that are better, in all tunings.
+    pub to_find: usize,
+    /// Those that were called better.
+    pub found: usize,
+    /// Settings without an effect that were called so, and all those without one.
+    pub called_none: [usize; 2],
+    /// Tunings with a set called better that is truly worse than the untouched machine.
+    pub harmful: usize,
+    /// The number of compared sets, and of those whose interval misses the truth.
+    pub sets: [usize; 2],
+    /// The longest and the mean time taken, and the stated time.
+    pub hours: [f64; 2],
+    /// The mean number of blocks per tuning.
+    pub blocks: f64,
+    /// Tunings with a group that was measured again.
+    pub repeated: usize,
+}
+
+/// The factor of the smallest effect in the scenarios.
+const SMALLEST: f64 = 1.3;
+
+/// All scenarios, with `settings` settings (8 at least).
+pub fn all(settings: usize) -> Vec<Scenario> {
+    let none = Truth { effects: vec![1.0; settings], ..Truth::default() };
+    let candidates: Vec<Candidate> =
+        (0..settings).map(|place| Candidate::new(&format!("setting-{place}"))).collect();
+    let with = |changes: &[(usize, f64)]| {
+        let mut truth = none.clone();
+        changes.iter().for_each(|(place, factor)| truth.effects[*place] = *factor);
+        truth
+    };
+    let scenario = |name, truth: Truth| {
+        let places = |is_it: fn(f64) -> bool| -> Vec<usize> {
+            (0..settings).filter(|place| is_it(truth.effects[*place])).collect()
+        };
+        let (better, worse) = (places(|e| e < 1.0), places(|e| e > 1.0));
+        Scenario { name, candidates: candidates.clone(), better, worse, truth }
+    };
+    let several = [(1, 1.0 / 2.0), (2, 1.0 / 1.5), (3, 1.0 / SMALLEST), (4, 1.5)];
+    let mut slow =
+        scenario("one ×1.3, and a third of all act slowly", with(&[(2, 1.0 / SMALLEST)]));
+    slow.candidates.iter_mut().step_by(3).for_each(|c| c.wash_out = Nanos(20_000_000_000));
+    let mut hidden = scenario("a source of ×4 hides one of ×1.6", none.clone());
+    hidden.truth.sources =
+        vec![Source { size: 4.0, cured_by: vec![1] }, Source { size: 1.6, cured_by: vec![5] }];
+    hidden.better = vec![1, 5];
+    vec![
+        scenario("nothing helps", none.clone()),
+        scenario("one ×1.3", with(&[(3, 1.0 / SMALLEST)])),
+        scenario(
+            "×2, ×1.5, ×1.3, one worse by ×1.5; two pairs act together; drift",
+            Truth { together: vec![(1, 2, 1.15), (3, 6, 1.0 / 1.1)], drift: 1.5, ..with(&several) },
+        ),
+        scenario("four worse by ×1.3", with(&[0, 2, 4, 6].map(|place| (place, SMALLEST)))),
+        hidden,
+        slow,
+    ]
+}
+
+/// The stated time of a tuning. Nearly every block switches a setting with slow effect.
+fn stated(options: &Options, scenario: &Scenario, spread: f64) -> Nanos {
+    let wash_out = scenario.candidates.iter().map(|c| c.wash_out).max().unwrap_or(Nanos::ZERO);
+    time_needed(options, scenario.candidates.len(), spread, options.block + wash_out)
+}
+
+/// Tunes many machines of a scenario; `noise` is that of blocks as long as those of `options`.
+pub fn simulate(scenario: &Scenario, noise: &[f64], options: &Options, tunings: usize) -> Counted {
+    let spread = moments(noise).map_or(0.0, |(_, variance)| variance.sqrt());
+    let options = Options { within: stated(options, scenario, spread), ..options.clone() };
+    let mut counted = Counted::default();
+    for seed in 0..tunings as u64 {
+        let options = Options { seed, ..options.clone() };
+        let mut machine =
+            Simulated::new(&scenario.truth, &scenario.candidates, noise, options.block, seed);
+        let mut tuning = Tuning::new(scenario.candidates.clone(), options);
+        let Ok(()) = conduct(&mut tuning, &mut machine);
+        counted.add(scenario, &tuning.outcome("figure"));
+    }
+    counted.hours[1] = options.within.ns() as f64 / 3.6e12;
+    counted.hours[0] /= tunings.max(1) as f64;
+    counted.blocks /= tunings.max(1) as f64;
+    counted
+}
+
+impl Counted {
+    fn add(&mut self, scenario: &Scenario, found: &TuningDocument) {
+        let called = |answer: Answer| -> Vec<usize> {
+            let all = found.settings.iter().enumerate();
+            all.filter(|(_, s)| s.answer == answer).map(|(place, _)| place).collect()
+        };
+        let (better, worse, none) =
+            (called(Answer::Better), called(Answer::Worse), called(Answer::NoEffect));
+        self.tunings += 1;
+        self.falsely_better += usize::from(better.iter().any(|p| !scenario.better.contains(p)));
+        self.falsely_worse += usize::from(worse.iter().any(|p| !scenario.worse.contains(p)));
+        self.to_find += scenario.better.len();
+        self.found += better.iter().filter(|place| scenario.better.contains(place)).count();
+        let has_none = |p: &usize| !scenario.better.contains(p) && !scenario.worse.contains(p);
+        self.called_none[0] += none.iter().filter(|place| has_none(place)).count();
+        self.called_none[1] += (0..found.settings.len()).filter(has_none).count();
+        if let Some((set, effect)) = found.set.as_ref().and_then(|s| Some((s, s.effect?))) {
+            let on: Vec<bool> = (0..found.settings.len()).map(|p| better.contains(&p)).collect();
+            let truth = scenario.truth.factor(&on);
+            self.harmful += usize::from(set.answer == Answer::Better && truth > 1.0);
+            self.sets[0] += 1;
+            self.sets[1] += usize::from(truth < effect.interval[0] || truth > effect.interval[1]);
+            self.harmful += usize::from(truth > 1.0 && truth > effect.interval[1]);
+        }
+        self.hours[0] += found.elapsed.ns() as f64 / 3.6e12;
+        self.blocks += (found.blocks + found.repeated) as f64;
+        self.repeated += usize::from(found.repeated > 0);
+    }
+}

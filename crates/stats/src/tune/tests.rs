@@ -1,0 +1,272 @@
+//! The procedure on machines with known truth.
+
+use super::design::{Asked, CONTROLS, group, group_size};
+use super::effect::{Row, estimates};
+use super::machine::conduct;
+use super::scenarios::{all, simulate};
+use super::simulated::{Recorded, Simulated, Truth};
+use super::*;
+use crate::Random;
+use crate::equivalence;
+use punctual_bundle::tune::{Answer, TuningEnd};
+use punctual_core::Nanos;
+
+fn candidates(count: usize) -> Vec<Candidate> {
+    (0..count).map(|place| Candidate::new(&format!("setting-{place}"))).collect()
+}
+
+fn asked<'a>(candidates: &'a [Candidate], open: &'a [usize], base: &'a [bool]) -> Asked<'a> {
+    Asked { candidates, open, base, seed: 7 }
+}
+
+#[test]
+fn each_setting_is_applied_in_half_of_the_blocks_except_controls() {
+    for count in [2, 3, 7, 8, 20, 31] {
+        let candidates = candidates(count + 1);
+        let open: Vec<usize> = (0..count).collect();
+        let base: Vec<bool> = (0..=count).map(|place| place == count).collect();
+        for number in 0..20 {
+            let planned = group(Design::Factorial, &asked(&candidates, &open, &base), number, 0);
+            assert_eq!(planned.len(), group_size(Design::Factorial, count));
+            let (controls, rows): (Vec<_>, Vec<_>) = planned.iter().partition(|p| p.is_control);
+            assert_eq!((controls.len(), controls[0].on.as_slice()), (CONTROLS, base.as_slice()));
+            assert!(rows.iter().all(|row| row.on[count]), "what was adopted stays");
+            for place in &open {
+                assert_eq!(rows.iter().filter(|row| row.on[*place]).count() * 2, rows.len());
+            }
+            let place_of =
+                |n: usize| planned.iter().enumerate().filter(|(_, p)| p.is_control).nth(n);
+            let half = planned.len() / 2;
+            assert!(place_of(0).unwrap().0 <= half && place_of(1).unwrap().0 >= half);
+        }
+    }
+}
+
+#[test]
+fn any_two_settings_differ_in_half_of_the_full_design() {
+    let (candidates, open) = (candidates(15), (0..15).collect::<Vec<usize>>());
+    let base = vec![false; 15];
+    let planned = |k| group(Design::Factorial, &asked(&candidates, &open, &base), k, 0);
+    let rows: Vec<Vec<bool>> =
+        (0..4).flat_map(planned).filter(|p| !p.is_control).map(|p| p.on).collect();
+    for one in 0..15 {
+        for other in 0..one {
+            let equal = rows.iter().filter(|row| row[one] == row[other]).count();
+            assert_eq!(equal * 2, rows.len(), "{one} and {other}");
+        }
+    }
+}
+
+#[test]
+fn settings_that_exclude_each_other_are_never_combined() {
+    let mut candidates = candidates(9);
+    candidates[1].excludes = vec![4];
+    candidates[6].requires = vec![2];
+    let open: Vec<usize> = (0..9).collect();
+    for design in [Design::Factorial, Design::OneAtATime] {
+        for number in 0..40 {
+            for planned in group(design, &asked(&candidates, &open, &[false; 9]), number, 0) {
+                assert!(!(planned.on[1] && planned.on[4]), "{planned:?}");
+                assert!(!planned.on[6] || planned.on[2], "{planned:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_set_in_pairs_is_the_test_of_pairs() {
+    let mut random = Random::seeded(5);
+    let rows: Vec<Row> = (0..24)
+        .map(|k| Row { group: k / 2, on: vec![k % 2 == 1], log: 10.0 + random.unit() })
+        .collect();
+    let differences: Vec<f64> =
+        rows.chunks_exact(2).map(|pair| pair[1].log - pair[0].log).collect();
+    let estimate = estimates(&rows, &[0]).0[0].unwrap();
+    let (ours, theirs) =
+        (estimate.equivalence(1.5), equivalence::of_pairs(&differences, 1.5f64.ln()).unwrap());
+    assert!((ours.difference - theirs.difference).abs() < 1e-12);
+    assert!((ours.interval[0] - theirs.interval[0]).abs() < 1e-12, "{ours:?} {theirs:?}");
+    assert_eq!(ours.verdict, theirs.verdict);
+}
+
+fn recorded() -> Recorded {
+    Recorded::read(include_str!("../../../../fixtures/tune/blocks.txt")).unwrap()
+}
+
+fn tuned(truth: &Truth, options: &Options, noise: &[f64]) -> Tuning {
+    let candidates = candidates(truth.effects.len());
+    let mut machine = Simulated::new(truth, &candidates, noise, options.block, options.seed);
+    let mut tuning = Tuning::new(candidates.clone(), options.clone());
+    let Ok(()) = conduct(&mut tuning, &mut machine);
+    tuning
+}
+
+fn hours(hours: i64) -> Nanos {
+    Nanos(hours * 3_600_000_000_000)
+}
+
+#[test]
+fn without_noise_every_answer_is_right() {
+    let truth = Truth { effects: vec![1.0, 0.5, 1.4, 0.9, 1.0], ..Truth::default() };
+    let mut noise = vec![10.0; 100];
+    // Hardly any noise: with none, no spread can be computed.
+    noise.iter_mut().step_by(3).for_each(|log| *log += 1e-3);
+    let found = tuned(&truth, &Options::default(), &noise).outcome("p99.9");
+    let answers: Vec<Answer> = found.settings.iter().map(|s| s.answer).collect();
+    use Answer::{Better, NoEffect, Worse};
+    assert_eq!(answers, [NoEffect, Better, Worse, Better, NoEffect]);
+    let effect = found.set.as_ref().unwrap().effect.unwrap();
+    assert!((effect.ratio - 0.45).abs() < 0.001, "{effect:?}");
+    assert_eq!(found.recommended, ["setting-1", "setting-3"]);
+    assert_eq!((found.ended, found.failed, found.repeated), (TuningEnd::Complete, 0, 0));
+    assert!(found.elapsed < found.elapsed + Nanos(1) && found.blocks < 100, "{found:?}");
+}
+
+#[test]
+fn tuning_ends_within_its_time_and_reports_unresolved_settings() {
+    let noise = recorded().logs(99.9, 10);
+    let options = Options { within: Nanos(1_800_000_000_000), ..Options::default() };
+    let truth = Truth { effects: vec![1.0; 12], ..Truth::default() };
+    let found = tuned(&truth, &options, &noise).outcome("p99.9");
+    assert!(found.elapsed <= options.within, "{found:?}");
+    assert_eq!(found.ended, TuningEnd::Time);
+    let open: Vec<_> = found.settings.iter().filter(|s| s.answer == Answer::NotResolved).collect();
+    assert!(!open.is_empty() && open.iter().all(|s| s.more_time > Some(hours(0))), "{open:?}");
+}
+
+/// A machine with scripted answers.
+struct Scripted<F>(F, u64);
+
+impl<F: FnMut(&Request, u64) -> Option<f64>> Machine for Scripted<F> {
+    type Error = ();
+    fn apply(&mut self, _: &[bool]) -> Result<(), ()> {
+        Ok(())
+    }
+    fn settle(&mut self, _: Nanos) -> Result<(), ()> {
+        Ok(())
+    }
+    fn measure(&mut self, request: &Request) -> Result<Option<f64>, ()> {
+        self.1 += 1;
+        Ok((self.0)(request, self.1))
+    }
+    fn elapsed(&self) -> Nanos {
+        Nanos(self.1 as i64 * 10_000_000_000)
+    }
+    fn keep(&mut self, _: &Request, _: Block) -> Result<(), ()> {
+        Ok(())
+    }
+}
+
+fn scripted(options: Options, answers: impl FnMut(&Request, u64) -> Option<f64>) -> Tuning {
+    let mut tuning = Tuning::new(candidates(3), options);
+    conduct(&mut tuning, &mut Scripted(answers, 0)).unwrap();
+    tuning
+}
+
+#[test]
+fn a_group_with_differing_controls_is_repeated() {
+    let mut random = Random::seeded(2);
+    let mut noise = move || 1_000.0 * (0.1 * random.unit()).exp();
+    // Temporarily everything takes ten times as long, beginning between two controls.
+    let mut seen = 0;
+    let options = Options { smallest: 1.03, margin: 1.02, ..Options::default() };
+    let found = scripted(options, |request, _| {
+        seen += usize::from(request.group == 3 && request.purpose == Purpose::Control);
+        let is_slow = request.round == 1 && request.group == 3 && seen == 2;
+        Some(noise() * if is_slow { 10.0 } else { 1.0 })
+    })
+    .outcome("max");
+    assert_eq!((found.repeated, found.failed), (10, 0), "one group of ten: {found:?}");
+    let is_none = |answer| !matches!(answer, Answer::Better | Answer::Worse);
+    assert!(found.settings.iter().all(|s| is_none(s.answer)), "{found:?}");
+    assert!(found.spread.unwrap() < 0.04, "the slow blocks do not count: {found:?}");
+}
+
+#[test]
+fn failed_blocks_are_retried_until_too_many_fail() {
+    let options = Options { smallest: 1.03, margin: 1.02, ..Options::default() };
+    let some = scripted(options, |_, n| (n % 7 != 0).then_some(1_000.0 + (n * n % 50) as f64));
+    let found = some.outcome("max");
+    assert!(found.failed > 3 && found.ended == TuningEnd::Complete, "{found:?}");
+    let none = scripted(Options::default(), |_, _| None).outcome("max");
+    assert_eq!((none.ended, none.blocks), (TuningEnd::BlocksFailed, 0));
+    assert!(none.settings.iter().all(|s| s.answer == Answer::NotResolved && s.effect.is_none()));
+    let nothing = Tuning::new(Vec::new(), Options::default());
+    assert_eq!(nothing.next(), Step::Done(TuningEnd::Complete));
+}
+
+/// A tuning killed after any block continues as if it had not been.
+#[test]
+fn replaying_recorded_blocks_gives_the_same_tuning() {
+    let truth = Truth { effects: vec![0.5, 1.0, 1.3], ..Truth::default() };
+    let noise = recorded().logs(99.9, 10);
+    let options = Options { smallest: 2.0, ..Options::default() };
+    let candidates = candidates(3);
+    let mut machine = Simulated::new(&truth, &candidates, &noise, options.block, 3);
+    let (mut tuning, mut blocks, mut requests) =
+        (Tuning::new(candidates.clone(), options.clone()), Vec::new(), Vec::new());
+    while let Step::Measure(request) = tuning.next() {
+        let request = request.clone();
+        let Ok(()) = machine.apply(&request.on);
+        let Ok(figure) = machine.measure(&request);
+        // Some are lost.
+        let figure = figure.filter(|_| blocks.len() % 11 != 5);
+        let block = Block { figure, throughput: None, elapsed: machine.elapsed() };
+        requests.push(request);
+        blocks.push(block);
+        tuning.record(block);
+    }
+    assert!(blocks.len() > 60, "{}", blocks.len());
+    for killed in 0..blocks.len() {
+        let mut again = Tuning::new(candidates.clone(), options.clone());
+        blocks[..killed].iter().for_each(|block| again.record(*block));
+        assert_eq!(again.next(), Step::Measure(&requests[killed]));
+    }
+    let mut again = Tuning::new(candidates, options);
+    blocks.iter().for_each(|block| again.record(*block));
+    assert_eq!(again.outcome("p99.9"), tuning.outcome("p99.9"));
+}
+
+#[test]
+fn slow_settings_wait_for_their_wash_out() {
+    let mut candidates = candidates(3);
+    candidates[1].wash_out = Nanos(5);
+    candidates[2].wash_out = Nanos(9);
+    candidates[2].switch = Nanos(2);
+    let settle =
+        |now: [bool; 3], next: [bool; 3]| candidate::settling(&candidates, &now, &next).ns();
+    assert_eq!(settle([false; 3], [true, false, false]), 0);
+    assert_eq!(settle([false; 3], [false, true, false]), 5);
+    assert_eq!(settle([true, true, false], [true, false, true]), 11);
+    assert_eq!(settle([true; 3], [true; 3]), 0);
+}
+
+#[test]
+fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
+    let recorded = Recorded::read("# \nrank 1 2 3 5\n10 90 80 70 20\n10 95 50 40 30\n").unwrap();
+    // Of 20 samples p90 is the third from the top: 95, 90, 80.
+    let logs = recorded.logs(90.0, 2);
+    assert_eq!(logs.iter().map(|log| log.exp().round()).collect::<Vec<_>>(), [80.0, 80.0]);
+    assert_eq!(
+        recorded.logs(90.0, 1).iter().map(|l| l.exp().round()).collect::<Vec<_>>(),
+        [80.0, 50.0]
+    );
+    for bad in ["", "rank 1\n", "rank 1 2\n5 3\n", "rank 1\nx 3\n", "rank 1\n5 y\n", "\n"] {
+        assert!(Recorded::read(bad).is_err(), "{bad:?}");
+    }
+}
+
+/// The short form of the table of docs/tune.md: few settings, effects of ×2, 60 tunings each.
+#[test]
+fn tuning_finds_true_effects_within_the_stated_error_rate() {
+    let noise = recorded().logs(99.9, 10);
+    let options = Options { smallest: 2.0, margin: 1.5, ..Options::default() };
+    for mut scenario in all(8).into_iter().take(3) {
+        scenario.truth.effects.iter_mut().for_each(|effect| *effect = effect.powi(3));
+        let counted = simulate(&scenario, &noise, &options, 60);
+        // 5 % of 60 are 3; more than 8 occur by chance in 1 % of such tests.
+        assert!(counted.falsely_better <= 8 && counted.harmful <= 4, "{counted:?}");
+        assert!(counted.found * 10 >= counted.to_find * 9, "{} {counted:?}", scenario.name);
+        assert!(counted.hours[0] <= counted.hours[1], "{counted:?}");
+    }
+}
