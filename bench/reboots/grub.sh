@@ -14,7 +14,7 @@ trap 'rm -rf "$place"' EXIT
 uuid=12345678-1234-1234-1234-123456789abc
 grub=$place/disk/boot/grub
 mkdir -p "$grub"
-PUNCTUAL_TREE=$grub cargo test -q -p punctual-session --lib files_of_a_boot_for_grub -- --ignored >/dev/null
+PUNCTUAL_TREE=$grub cargo test -q -p punctual-study --lib files_of_a_boot_for_grub -- --ignored >/dev/null
 [ -s "$grub/custom.cfg" ] && [ -s "$grub/grubenv" ]
 # The kernel and the disk of the tree in tests_of_files.rs.
 sed -i "s/11-22/$uuid/" "$grub/custom.cfg"

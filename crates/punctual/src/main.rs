@@ -14,7 +14,7 @@ use exit::Exit;
 use punctual_lab::ssh::agent;
 use punctual_measure::load::{guard, launch};
 use punctual_measure::workload::heap;
-use punctual_session::truth::{inject, subject};
+use punctual_study::truth::{inject, subject};
 use punctual_sys::signals;
 use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;

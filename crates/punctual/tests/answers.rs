@@ -8,7 +8,7 @@ use punctual_report::format;
 use punctual_report::remedies::Rules;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_session::explained::{self, Wanted};
-use punctual_session::replayed;
+use punctual_study::replayed;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 

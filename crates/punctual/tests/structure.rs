@@ -29,6 +29,7 @@ const FLOORS: &[&str] = &[
     "lab",
     "testing",
     "session",
+    "study",
     "punctual",
 ];
 

@@ -1,7 +1,6 @@
 //! The end of a bundle: figures, verdict, exit code, and its last files. Runs, attachments and
 //! recordings end here.
 
-use crate::baseline::Baseline;
 use crate::continuing::Continuation;
 use crate::exit::{Exit, Failure};
 use punctual_bundle::summary::Summary;
@@ -11,6 +10,7 @@ use punctual_core::event::Recorded;
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_stats::{PhaseView, RunView};
+use std::path::Path;
 
 pub struct Measured<'a> {
     pub phases: &'a [PhaseView<'a>],
@@ -20,13 +20,18 @@ pub struct Measured<'a> {
     pub unwritten: Vec<String>,
 }
 
+/// Earlier runs that a finished bundle is compared with.
+pub trait EarlierRuns {
+    /// Compares the bundle with them, keeps it for later ones, and stores the verdict in it.
+    fn hold(&self, bundle: &Path) -> Result<Summary, Failure>;
+}
+
 /// Other inputs to the closing of a bundle.
 #[derive(Default)]
 pub struct Further {
     /// The bundle is a part of the continued one.
     pub continuation: Option<Continuation>,
-    /// The runs to compare with.
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<Box<dyn EarlierRuns>>,
 }
 
 pub struct Ended {
@@ -55,7 +60,7 @@ pub fn end(
         ended.decide(continuation.finish());
         directory.clone_from(&continuation.bundle);
     }
-    if let Some(baseline) = further.baseline.as_ref().filter(|_| ended.trouble.is_none()) {
+    if let Some(baseline) = further.baseline.as_deref().filter(|_| ended.trouble.is_none()) {
         ended.decide(baseline.hold(&directory));
     }
     if ended.trouble.is_none() {

@@ -31,7 +31,7 @@ impl Loaded {
 }
 
 /// The bytes of a file, up to the maximum of an experiment.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let file = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
         true => Err(io::Error::from(io::ErrorKind::IsADirectory)),

@@ -4,7 +4,8 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_report::answer::{self, Evidence};
 use punctual_report::remedies::Rules;
-use punctual_session::{explained, replayed};
+use punctual_session::explained;
+use punctual_study::replayed;
 
 /// The summary of a bundle, with its answer.
 pub fn summarize(bundle: &Bundle) -> Summary {

@@ -154,7 +154,7 @@ pub fn run(args: Args) -> Ending {
     };
     let context = RunContext {
         metrics: args.engine.metrics.map(MetricsFile::new),
-        further: Further { continuation, baseline: args.beside.baseline() },
+        further: Further { continuation, baseline: args.beside.earlier_runs() },
         attached: Some(AttachedTo { program, backend: args.backend }),
         differs: None,
         messages,

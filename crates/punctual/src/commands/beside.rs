@@ -8,8 +8,9 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_report::export::{self, Format};
 use punctual_report::html;
-use punctual_session::baseline::Baseline;
+use punctual_session::end::EarlierRuns;
 use punctual_session::messages::shown;
+use punctual_study::baseline::Baseline;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,11 @@ impl Beside {
     /// The bundle or the records cannot be read or written.
     pub fn hold(&self, bundle: &Path) -> Result<Option<Summary>, Failure> {
         self.baseline().map(|baseline| baseline.hold(bundle)).transpose()
+    }
+
+    /// The baseline, as the end of a run takes it.
+    pub fn earlier_runs(&self) -> Option<Box<dyn EarlierRuns>> {
+        self.baseline().map(|baseline| Box::new(baseline) as Box<dyn EarlierRuns>)
     }
 
     /// The baseline of a measurement.

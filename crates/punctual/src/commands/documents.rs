@@ -9,9 +9,9 @@ use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::{FILE as LAB, LabDocument};
 use punctual_bundle::tune::TuningDocument;
 use punctual_report::{html, terminal};
-use punctual_session::hunt::run::DOCUMENT as HUNT;
 use punctual_session::messages::shown;
-use punctual_session::tune::directory::DOCUMENT as TUNING;
+use punctual_study::hunt::run::DOCUMENT as HUNT;
+use punctual_study::tune::directory::DOCUMENT as TUNING;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
     } else if has(HUNT) {
         Content::Search(hunt::report::read(place)?)
     } else if has(TUNING) {
-        Content::Tuning(Box::new(punctual_session::tune::directory::found(place)?))
+        Content::Tuning(Box::new(punctual_study::tune::directory::found(place)?))
     } else if let Some(comparison) = compared(place)? {
         Content::Comparison(Box::new(comparison))
     } else {

@@ -11,11 +11,11 @@ use punctual_explain::Explanations;
 use punctual_report::export::{self, ExportError};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal;
-use punctual_session::exact::{self, HowMuch};
-use punctual_session::exact_difference;
 use punctual_session::explained::{self, At, Wanted};
 use punctual_session::messages::shown;
 use punctual_session::traces::Converted;
+use punctual_study::exact::{self, HowMuch};
+use punctual_study::exact_difference;
 use std::path::{Path, PathBuf};
 
 /// Show what delayed the worst samples

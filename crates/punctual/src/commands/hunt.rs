@@ -8,9 +8,9 @@ use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
-use punctual_session::hunt::run::{self, Ended, SPEC, safe};
-use punctual_session::hunt::spec::Spec;
 use punctual_session::messages::shown;
+use punctual_study::hunt::run::{self, Ended, SPEC, safe};
+use punctual_study::hunt::spec::Spec;
 use std::path::PathBuf;
 
 /// Search a kernel for causes of latency

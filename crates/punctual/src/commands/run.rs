@@ -30,7 +30,7 @@ use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::request::{self, Asked};
 use punctual_session::run::{self as session, FinishedRun, RunContext};
-use punctual_session::targets::{self, RemoteRun, Returned};
+use punctual_study::targets::{self, RemoteRun, Returned};
 use std::path::{Path, PathBuf};
 
 /// Run an experiment file
@@ -154,7 +154,7 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
     let mut watcher = live::watcher(args.quiet);
     let context = RunContext {
         metrics: args.engine.metrics.clone().map(MetricsFile::new),
-        further: Further { continuation, baseline: args.beside.baseline() },
+        further: Further { continuation, baseline: args.beside.earlier_runs() },
         attached: None,
         differs: option_env!("PUNCTUAL_DIFFERS"),
         messages,

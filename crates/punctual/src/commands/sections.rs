@@ -5,7 +5,7 @@ use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::hunt::together;
 use punctual_report::terminal;
-use punctual_session::sections::{self, Work};
+use punctual_study::sections::{self, Work};
 use std::path::PathBuf;
 
 /// Show the longest sections with interrupts or preemption disabled

@@ -8,8 +8,8 @@ use punctual_lab::ssh::{self, Connection, Destination, Leftover};
 use punctual_plan::{LoadOptions, TargetPlan};
 use punctual_report::format::{duration, plain};
 use punctual_session::options::SshOptions;
-use punctual_session::targets;
-use punctual_session::targets::ssh::{self as target, Watch};
+use punctual_study::targets;
+use punctual_study::targets::ssh::{self as target, Watch};
 use std::path::{Path, PathBuf};
 
 /// List, fetch and remove runs left on other systems

@@ -6,8 +6,8 @@ use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
 use punctual_report::{html, openmetrics, terminal};
-use punctual_session::baseline::{Baseline, trend};
 use punctual_session::messages::shown;
+use punctual_study::baseline::{Baseline, trend};
 use std::path::PathBuf;
 
 /// Show where figures changed over the runs that --baseline keeps

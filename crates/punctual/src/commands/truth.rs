@@ -8,7 +8,7 @@ use punctual_core::Nanos;
 use punctual_lab::Control;
 use punctual_report::terminal;
 use punctual_session::interrupts::Interrupts;
-use punctual_session::truth::{self, Through, guest};
+use punctual_study::truth::{self, Through, guest};
 
 /// Measure how often explanations are right
 ///

@@ -12,12 +12,12 @@ use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{html, terminal};
 use punctual_session::messages::shown;
-use punctual_session::tune::asked::{AcrossReboots, Options, Planned, Source, offered, planned};
-use punctual_session::tune::directory::is_across_reboots;
-use punctual_session::tune::offer::Choice;
-use punctual_session::tune::reboots::run::Outcome;
-use punctual_session::tune::reboots::system;
-use punctual_session::tune::run::{self, Ended};
+use punctual_study::tune::asked::{AcrossReboots, Options, Planned, Source, offered, planned};
+use punctual_study::tune::directory::is_across_reboots;
+use punctual_study::tune::offer::Choice;
+use punctual_study::tune::reboots::run::Outcome;
+use punctual_study::tune::reboots::system;
+use punctual_study::tune::run::{self, Ended};
 use std::path::{Path, PathBuf};
 
 /// Measure which settings of this machine make a program's latency better

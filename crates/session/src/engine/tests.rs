@@ -3,9 +3,11 @@
 
 use super::CHECKPOINT;
 use super::scripted::{Became, Happens, SAMPLES, TICK, read, run, run_in};
-use crate::baseline::Baseline;
-use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::{BundleWriter, Exit, Outcome};
+use crate::end::EarlierRuns;
+use crate::exit::Failure;
+use punctual_bundle::baseline::HeldAgainst;
+use punctual_bundle::summary::{Summary, VerdictWord};
+use punctual_bundle::{BundleWriter, Exit, Outcome, amend};
 use punctual_core::Nanos;
 use std::path::Path;
 use std::process::Command;
@@ -314,32 +316,27 @@ fn without_a_refresh_interval_no_views_are_drawn() {
     });
 }
 
+/// Requires earlier runs, and has none.
+struct TooFew;
+
+impl EarlierRuns for TooFew {
+    fn hold(&self, bundle: &Path) -> Result<Summary, Failure> {
+        let held = HeldAgainst { missing: 12, required: true, ..HeldAgainst::default() };
+        let bundle = amend::hold_against(bundle, held).map_err(Failure::failed)?;
+        Ok(punctual_stats::summarize(&bundle))
+    }
+}
+
 /// Metrics are written with the verdict: it must not be the one before the comparison.
 #[test]
 fn metrics_contain_the_verdict_after_the_baseline_comparison() {
-    let place = tempfile::tempdir().expect("a directory");
-    let held = |number: usize, script: Vec<(usize, Happens)>| {
-        let directory = place.path().join(number.to_string());
-        let became = run(&directory, script, None, |source| {
-            let directory = place.path().join("history");
-            source.further.baseline = Some(Baseline { directory, commit: None, required: false });
+    in_bundle(|directory| {
+        let became = run(directory, vec![], None, |source| {
+            source.further.baseline = Some(Box::new(TooFew));
         });
         let verdict = became.concluded.expect("it was concluded");
         assert_eq!(Some(&verdict), became.summary.as_ref().map(|summary| &summary.verdict));
-        assert_eq!(verdict, read(&directory).verdict, "a reader comes to another verdict");
-        (verdict.word, verdict.exit())
-    };
-    let met = (Some(VerdictWord::Met), Exit::Done);
-    assert_eq!(held(0, vec![]), met, "too few runs before it are no reason against it");
-    (1..15).for_each(|number| {
-        held(number, vec![]);
+        assert_eq!(verdict, read(directory).verdict, "a reader comes to another verdict");
+        assert_eq!(verdict.word, Some(VerdictWord::Undecided));
     });
-    assert_eq!(held(15, vec![]), met);
-    // Two in a hundred take longer than ever before, but not longer than required.
-    let slower = (1..=20).flat_map(|round| [(); 2].map(|()| (round, Happens::Takes(SLOWER))));
-    let slower: Vec<_> = slower.collect();
-    let last = (16..=20).fold(None, |_, number| Some(held(number, slower.clone())));
-    assert_eq!(last, Some((Some(VerdictWord::NotMet), Exit::NotMet)));
 }
-
-const SLOWER: Nanos = Nanos::from_micros(500);

@@ -6,8 +6,8 @@ use punctual_bundle::{Bundle, Manifest, Member, lab};
 use punctual_report::export::fleet::{FleetRun, FleetTables, LabRun, Partition, id_of};
 use punctual_report::format::{counted, plain};
 use punctual_session::explained::{self, Wanted};
-use punctual_session::labs::run_name::RunName;
 use punctual_session::messages::shown;
+use punctual_study::labs::run_name::RunName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@ use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::hunt::{HUNT_SCHEMA, HuntDocument};
 use punctual_report::{export, html, terminal};
-use punctual_session::hunt::run::DOCUMENT;
 use punctual_session::messages::shown;
+use punctual_study::hunt::run::DOCUMENT;
 use std::path::{Path, PathBuf};
 
 /// Write the report of a search

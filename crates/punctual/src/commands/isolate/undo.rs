@@ -8,7 +8,7 @@ use punctual_host::journal::record::Purpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
 use punctual_report::format::{counted, plain};
-use punctual_session::tune::reboots::system::going_on;
+use punctual_study::tune::reboots::system::going_on;
 use std::fmt::Write;
 
 /// Revert all changes, even after a crash

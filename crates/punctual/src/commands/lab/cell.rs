@@ -3,8 +3,8 @@
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_session::interrupts::Interrupts;
-use punctual_session::labs::attempt::{Done, run_one};
-use punctual_session::labs::directory::Directory;
+use punctual_study::labs::attempt::{Done, run_one};
+use punctual_study::labs::directory::Directory;
 use std::path::PathBuf;
 
 /// Run one run of a lab, for a cluster that distributes them

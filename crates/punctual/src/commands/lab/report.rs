@@ -9,8 +9,8 @@ use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_report::html::HtmlError;
 use punctual_report::{export, html, terminal};
-use punctual_session::labs::worst;
 use punctual_stats::lab::{StoredCell, of_runs, pool, requiring};
+use punctual_study::labs::worst;
 use std::path::{Path, PathBuf};
 
 /// Write the report of a lab, finished or not

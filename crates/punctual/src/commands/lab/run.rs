@@ -9,16 +9,16 @@ use punctual_plan::lab::Seeds;
 use punctual_report::format::{counted, duration, plain, roughly};
 use punctual_report::{html, terminal};
 use punctual_session::interrupts::Interrupts;
-use punctual_session::labs::collect;
-use punctual_session::labs::directory::Directory;
-use punctual_session::labs::engine::Engine;
-use punctual_session::labs::exactly;
-use punctual_session::labs::jobs::Planned;
-use punctual_session::labs::lane::Lane;
-use punctual_session::labs::learned::learn;
-use punctual_session::labs::request::{self, Overrides};
-use punctual_session::labs::{schedule, slurm};
-use punctual_session::targets::NOT_EXACT;
+use punctual_study::labs::collect;
+use punctual_study::labs::directory::Directory;
+use punctual_study::labs::engine::Engine;
+use punctual_study::labs::exactly;
+use punctual_study::labs::jobs::Planned;
+use punctual_study::labs::lane::Lane;
+use punctual_study::labs::learned::learn;
+use punctual_study::labs::request::{self, Overrides};
+use punctual_study::labs::{schedule, slurm};
+use punctual_study::targets::NOT_EXACT;
 use std::path::PathBuf;
 
 /// Run every cell of a lab file; finished runs are kept

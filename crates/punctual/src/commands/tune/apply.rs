@@ -4,8 +4,8 @@ use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_report::format::plain;
 use punctual_session::messages::shown;
-use punctual_session::tune::apply::{Report, apply, undo};
-use punctual_session::tune::persistent::Reader;
+use punctual_study::tune::apply::{Report, apply, undo};
+use punctual_study::tune::persistent::Reader;
 use std::path::PathBuf;
 
 /// Write the recommended settings as files that the system reads at boot

@@ -9,9 +9,9 @@ use punctual_bundle::tune::NotTried;
 use punctual_core::Nanos;
 use punctual_report::format::duration;
 use punctual_report::terminal;
-use punctual_session::tune::directory::Spec;
-use punctual_session::tune::setting::{Setting, traits};
 use punctual_stats::tune::time_needed;
+use punctual_study::tune::directory::Spec;
+use punctual_study::tune::setting::{Setting, traits};
 use std::path::Path;
 
 /// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual

@@ -6,7 +6,7 @@ use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::tune::TuningDocument;
 use punctual_report::html;
-use punctual_session::tune::directory::found;
+use punctual_study::tune::directory::found;
 use std::path::{Path, PathBuf};
 
 /// Show what a tuning found, and write its page

@@ -3,7 +3,7 @@
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_report::format::plain;
-use punctual_session::tune::reboots::system::undo;
+use punctual_study::tune::reboots::system::undo;
 use std::path::PathBuf;
 
 /// Take back the boot entry and the service of a tuning across reboots

@@ -5,9 +5,9 @@ use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_report::format::{counted, duration};
 use punctual_session::messages::shown;
-use punctual_session::tune::directory::Spec;
-use punctual_session::tune::reboot_plan::{Loader, RebootPlan};
-use punctual_session::tune::reboots::system::files_of;
+use punctual_study::tune::directory::Spec;
+use punctual_study::tune::reboot_plan::{Loader, RebootPlan};
+use punctual_study::tune::reboots::system::files_of;
 use std::path::Path;
 
 /// Prints the plan below the table of settings.

@@ -1,0 +1,331 @@
+//! `--baseline DIR`: earlier runs for comparison, a small file each, by experiment, machine,
+//! kernel.
+
+use punctual_bundle::baseline::{
+    BaselineRun, FoundChange, HeldAgainst, RECORD, TREND, TrendDocument, WorseFigure,
+};
+use punctual_bundle::summary::{Summary, ValidityWord};
+use punctual_bundle::{Bundle, Member, Outcome, amend};
+use punctual_core::{Fact, Nanos, hex};
+use punctual_host::environment::Environment;
+use punctual_session::end::EarlierRuns;
+use punctual_session::exit::Failure;
+use punctual_stats::{baseline, summarize};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A larger file is not a record of punctual.
+const MOST_BYTES: u64 = 1 << 20;
+/// Variables with the commit under test, if none is given; the first that is set counts: GitHub,
+/// GitLab, Jenkins, Buildkite.
+const COMMITS: [&str; 4] = ["GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT"];
+const UNKNOWN: &str = "unknown";
+
+/// The runs to compare with.
+#[derive(Clone, Debug)]
+pub struct Baseline {
+    /// The directory of the records; created if missing.
+    pub directory: PathBuf,
+    /// The commit under test.
+    pub commit: Option<String>,
+    /// Whether a run that cannot be judged yet is *undecided*.
+    pub required: bool,
+}
+
+/// The runs of one experiment, machine and kernel.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Oldest first.
+    pub runs: Vec<BaselineRun>,
+    /// The files of `runs`, in the same order.
+    pub files: Vec<PathBuf>,
+    /// Why further files were omitted.
+    pub left_out: Vec<String>,
+}
+
+impl EarlierRuns for Baseline {
+    fn hold(&self, bundle: &Path) -> Result<Summary, Failure> {
+        let before = Bundle::open(bundle).map_err(Failure::failed)?;
+        let (mut held, record) = self.held(&before)?;
+        held.directory = self.shown();
+        held.required = self.required;
+        let after = amend::hold_against(bundle, held).map_err(Failure::failed)?;
+        let mut summary = summarize(&after);
+        let code = summary.verdict.exit_code(after.manifest.command);
+        summary.ending.iter_mut().for_each(|ending| ending.exit_code = code);
+        amend::renew_summary(bundle, &summary).map_err(Failure::failed)?;
+        if let Some(record) = record {
+            self.keep(&record)?;
+        }
+        Ok(summary)
+    }
+}
+
+impl Baseline {
+    /// Checks, before anything starts, that the directory exists or can be created.
+    pub fn check(&self) -> Result<(), Failure> {
+        let made = std::fs::create_dir_all(&self.directory);
+        let writable = made.and_then(|()| {
+            let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+            Ok(rustix::fs::access(&self.directory, access)?)
+        });
+        writable.map_err(|why| {
+            Failure::refused(format!("cannot write {} (--baseline): {why}", self.shown()))
+        })
+    }
+
+    fn shown(&self) -> String {
+        punctual_session::messages::shown(&self.directory)
+    }
+
+    fn held(&self, bundle: &Bundle) -> Result<(HeldAgainst, Option<BaselineRun>), Failure> {
+        let summary = summarize(bundle);
+        let why = not_comparable(&summary).or_else(|| failed_command(bundle));
+        if let Some(why) = why {
+            return Ok((HeldAgainst { not_held: Some(why), ..HeldAgainst::default() }, None));
+        }
+        let mut record = record(bundle, &summary, self.commit.clone())?;
+        let mut history = History::read(&self.place(&record))?;
+        let others = history.only(&record);
+        let mut held = baseline::hold(&history.runs, &record);
+        held.left_out = (history.left_out.len() + others) as u64;
+        record.found = Some(found(&held));
+        Ok((held, Some(record)))
+    }
+
+    /// The directory of such records.
+    fn place(&self, run: &BaselineRun) -> PathBuf {
+        let parts = [&run.experiment, &run.machine, &run.kernel];
+        parts.iter().fold(self.directory.clone(), |place, part| place.join(file_name(part)))
+    }
+
+    /// All histories, by experiment, machine and kernel.
+    fn histories(&self) -> Result<Vec<History>, Failure> {
+        let below = |places: Vec<Member>| -> Result<Vec<Member>, Failure> {
+            let mut all = Vec::new();
+            for place in places {
+                let inside = place.entries("").map_err(Failure::failed)?;
+                all.extend(inside.into_iter().filter(Member::is_directory));
+            }
+            Ok(all)
+        };
+        let places = below(below(below(vec![Member::root(&self.directory)])?)?)?;
+        places.iter().map(|place| History::read(place.path())).collect()
+    }
+
+    /// Makes each history begin with its newest run; returns the number of histories.
+    pub fn accept(&self) -> Result<usize, Failure> {
+        let mut accepted = 0;
+        for history in self.histories()? {
+            let Some((run, file)) = history.runs.last().zip(history.files.last()) else { continue };
+            let (Some(place), Some(name)) = (file.parent(), file.file_name()) else { continue };
+            let record = BaselineRun { begins: true, ..run.clone() };
+            let file = Member::root(place).join(name);
+            file.replace_json_durably(&record).map_err(Failure::failed)?;
+            accepted += 1;
+        }
+        Ok(accepted)
+    }
+
+    fn keep(&self, record: &BaselineRun) -> Result<(), Failure> {
+        let place = self.place(record);
+        let cannot = |why: &dyn std::fmt::Display| {
+            Failure::failed(format!("cannot keep the run in {}: {why}", self.shown()))
+        };
+        std::fs::create_dir_all(&place).map_err(|why| cannot(&why))?;
+        let time = record.created.strftime("%Y%m%dT%H%M%S%.9fZ");
+        let file = Member::root(&place).join(format!("{time}-{}.json", std::process::id()));
+        file.replace_json_durably(record).map_err(|why| cannot(&why))
+    }
+}
+
+/// The trend of all histories of a directory; with `since`, only of runs that began within this
+/// time before now.
+pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument, Failure> {
+    let mut document =
+        TrendDocument { schema: TREND.to_owned(), histories: Vec::new(), left_out: Vec::new() };
+    let now = jiff::Timestamp::now().as_nanosecond();
+    for mut history in baseline.histories()? {
+        document.left_out.append(&mut history.left_out);
+        history.newest_version();
+        let begin = since.map_or(i128::MIN, |since| now - i128::from(since.ns()));
+        let from = history.runs.partition_point(|run| run.created.as_nanosecond() < begin);
+        document.histories.extend(punctual_stats::baseline::trend(&history.runs, from));
+    }
+    Ok(document)
+}
+
+impl History {
+    /// Keeps the runs of the version of the experiment that ran last.
+    fn newest_version(&mut self) {
+        let Some(digest) = self.runs.last().map(|run| run.digest.clone()) else { return };
+        let both = self.runs.drain(..).zip(self.files.drain(..));
+        let (runs, files) = both.filter(|(run, _)| run.digest == digest).unzip();
+        (self.runs, self.files) = (runs, files);
+    }
+
+    /// The records of this directory. Unreadable ones are omitted, with the reason.
+    pub fn read(place: &Path) -> Result<History, Failure> {
+        let mut history = History::default();
+        let mut found: Vec<(BaselineRun, PathBuf)> = Vec::new();
+        for file in Member::root(place).entries(".json").map_err(Failure::failed)? {
+            let bytes: Result<Vec<u8>, String> =
+                file.read_at_most(MOST_BYTES).map_err(|why| why.to_string());
+            let read = bytes.and_then(|bytes| {
+                let run: Result<BaselineRun, _> = serde_json::from_slice(&bytes);
+                run.map_err(|why| format!("{}: {why}", file.display()))
+            });
+            match read {
+                Ok(run) if run.schema == RECORD => found.push((run, file.path().to_owned())),
+                Ok(run) => {
+                    history.left_out.push(format!(
+                        "{}: {} is not known",
+                        file.display(),
+                        run.schema
+                    ));
+                }
+                Err(why) => history.left_out.push(why),
+            }
+        }
+        found.sort_by_key(|(run, _)| run.created);
+        (history.runs, history.files) = found.into_iter().unzip();
+        Ok(history)
+    }
+
+    /// Keeps the runs to compare with: earlier, of the same version of the experiment, from the
+    /// beginning of the history. Returns the number of runs of other versions.
+    fn only(&mut self, of: &BaselineRun) -> usize {
+        let all = self.runs.len();
+        self.runs.retain(|run| run.digest == of.digest);
+        let others = all - self.runs.len();
+        self.runs.retain(|run| run.created < of.created);
+        self.from_begin();
+        others
+    }
+
+    /// Keeps the newest accepted run and those after it.
+    pub fn from_begin(&mut self) {
+        if let Some(begin) = self.runs.iter().rposition(|run| run.begins) {
+            self.runs.drain(..begin);
+        }
+    }
+}
+
+/// The changes that later runs need to know.
+fn found(held: &HeldAgainst) -> Vec<FoundChange> {
+    let of = |worse: &WorseFigure| FoundChange { figure: worse.figure.clone(), since: worse.since };
+    held.worse.iter().map(of).collect()
+}
+
+/// Why the figures of a run cannot be compared with those of others.
+pub(crate) fn not_comparable(summary: &Summary) -> Option<String> {
+    let outcome = summary.ending.as_ref().map(|ending| &ending.outcome);
+    let is_invalid =
+        summary.validity.as_ref().is_some_and(|of| of.verdict == ValidityWord::Invalid);
+    match outcome {
+        Some(Outcome::Completed) if is_invalid => {
+            Some("it was not measured as requested".to_owned())
+        }
+        Some(Outcome::Completed) => None,
+        Some(other) => Some(format!("the run did not complete: {other}")),
+        None => Some("the run has no end".to_owned()),
+    }
+}
+
+/// A program that failed did not do the same work as one that succeeded.
+fn failed_command(bundle: &Bundle) -> Option<String> {
+    let command = bundle.manifest.command.filter(|of| of.by_itself && of.code != 0)?;
+    Some(format!("the command ended with exit code {}", command.code))
+}
+
+/// The requirements and deadlines of a run without an experiment file, as of an attached program:
+/// with others, other things are counted.
+fn asked(bundle: &Bundle) -> String {
+    let mut all = BTreeSet::new();
+    for phase in &bundle.phases {
+        all.extend(phase.meta.without_series.iter().cloned());
+        for series in &phase.series {
+            all.extend(series.meta.requirements.iter().cloned());
+        }
+    }
+    all.into_iter().collect::<Vec<String>>().join("\n")
+}
+
+fn record(
+    bundle: &Bundle,
+    summary: &Summary,
+    commit: Option<String>,
+) -> Result<BaselineRun, Failure> {
+    let environment: Environment =
+        bundle.document("environment").map_err(Failure::failed)?.unwrap_or_default();
+    let experiment = match &bundle.manifest.experiment_file {
+        Some(file) => bundle.member(file).read().map_err(Failure::failed)?,
+        None => asked(bundle).into_bytes(),
+    };
+    let digest = hex(&Sha256::digest(&experiment));
+    let of_ci = || COMMITS.iter().find_map(|name| std::env::var(name).ok());
+    let kernel = &environment.kernel;
+    let kind = if kernel.is_real_time() == Some(true) { " PREEMPT_RT" } else { "" };
+    let version = kernel.numbers().map(|(major, minor)| format!("{major}.{minor}{kind}"));
+    let cpus = environment.cpus.known().map_or(0, Vec::len);
+    let model = environment.machine.cpu_model.known().map_or(UNKNOWN, String::as_str);
+    Ok(BaselineRun {
+        schema: RECORD.to_owned(),
+        created: summary.created,
+        machine: format!("{model}, {cpus} CPUs"),
+        experiment: summary.experiment.clone(),
+        digest,
+        kernel: version.unwrap_or_else(|| UNKNOWN.to_owned()),
+        commit: commit.or_else(of_ci).filter(|commit| !commit.is_empty()),
+        bundle: Some(punctual_session::messages::shown(&bundle.directory)),
+        verdict: summary.verdict.word,
+        begins: false,
+        found: None,
+        figures: baseline::kept(summary),
+        environment: texts(&environment, bundle.manifest.machine.as_deref()),
+    })
+}
+
+/// Facts that may change between runs, as text.
+fn texts(environment: &Environment, name: Option<&str>) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    let mut add = |what: &str, value: Option<String>| {
+        texts.extend(value.map(|value| (what.to_owned(), value)));
+    };
+    let (kernel, machine) = (&environment.kernel, &environment.machine);
+    add("machine's name", name.map(str::to_owned));
+    add("kernel", kernel.release.known().cloned());
+    add("build of the kernel", kernel.version.known().cloned());
+    add("kernel command line", kernel.command_line.known().map(|line| line.0.clone()));
+    add("preemption", kernel.preemption.known().map(|of| of.model.to_string()));
+    add("microcode", machine.microcode.known().cloned());
+    add("board and firmware", machine.board.known().cloned());
+    add("clocksource", environment.clock.current.known().cloned());
+    add("idle governor", environment.idle_governor.known().cloned());
+    for (path, value) in &environment.settings.0 {
+        add(
+            path,
+            match value {
+                Fact::Known(text) => Some(text.clone()),
+                _ => None,
+            },
+        );
+    }
+    texts
+}
+
+/// A unique, readable directory name.
+fn file_name(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || ".-".contains(c) { c } else { '_' })
+        .take(60)
+        .collect();
+    let plain = plain.trim_start_matches('.');
+    let hash = Sha256::digest(text.as_bytes());
+    format!("{plain}-{}", hex(&hash[..3]))
+}
+
+#[cfg(test)]
+mod tests;

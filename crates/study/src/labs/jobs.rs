@@ -1,0 +1,213 @@
+//! Every run of a lab.
+
+use super::engine::Engine;
+use super::lane::{Lane, limit, place};
+use super::request::{Overrides, checked};
+use super::run_name::RunName;
+use super::times::Times;
+use punctual_bundle::lab::VIRTUAL_MACHINE;
+use punctual_core::Nanos;
+use punctual_plan::TargetPlan;
+use punctual_plan::lab::{Cell, Lab};
+use punctual_report::format::counted;
+use punctual_session::exit::Failure;
+use punctual_stats::median_of_sorted;
+use std::time::Duration;
+
+/// The time of a guest's run besides measuring, from packing its files to reading its results. The
+/// two cells of `examples/lab-quick.toml` took 25 s of CPU each with 0.2 s of measuring, and 28 s
+/// with 2 s (AMD EPYC, 2.4 GHz).
+const AROUND: Nanos = Nanos::from_secs(25);
+/// Seconds of this machine for one of a loaded guest in virtual time, from the same figures.
+const SLOWER: i64 = 2;
+
+/// A lab with every choice made.
+pub struct Planned {
+    pub lab: Lab,
+    pub cells: Vec<PlannedCell>,
+    /// The seeds; `None` is the experiment's own.
+    pub seeds: Vec<Option<u64>>,
+    /// Runs of each cell and seed.
+    pub repeat: u32,
+    /// The maximum number of concurrent runs in virtual time.
+    pub parallel: usize,
+    /// The maximum number of concurrent Slurm tasks; none: as many as Slurm has room for.
+    pub at_once: Option<usize>,
+    /// The engine that runs the cells instead of this machine.
+    pub engine: Option<Engine>,
+    /// Whether every instruction of each run is seen (`run --exact`).
+    pub exact: bool,
+    /// How long runs may be started; none: until all have run.
+    pub budget: Option<Duration>,
+    /// How long earlier runs took here.
+    pub times: Times,
+}
+
+/// A cell with the facts known before it runs.
+pub struct PlannedCell {
+    pub cell: Cell,
+    /// The resources that it needs exclusively.
+    pub lane: Lane,
+    /// The place where it runs, in words.
+    pub place: String,
+    /// The limits of what its figures show.
+    pub limit: Option<&'static str>,
+    /// How long one run measures, in its own time.
+    pub measures: Option<Nanos>,
+    /// How long a run of this cell took before, in this lab's directory.
+    pub took: Option<Nanos>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The index of the cell.
+    pub cell: usize,
+    /// The index of the seed.
+    pub seed: usize,
+    /// The repetition, from 0.
+    pub repeat: u32,
+}
+
+impl Planned {
+    /// Checks all cells before anything starts.
+    ///
+    /// # Errors
+    /// The errors in the cells or in the request.
+    pub fn of(lab: Lab, overrides: &Overrides) -> Result<Planned, Failure> {
+        let cells = lab.cells().map_err(Failure::refused)?;
+        Planned::of_cells(lab, cells, overrides)
+    }
+
+    /// Like [`Planned::of`] for cells that do not follow from the lab's axes.
+    ///
+    /// # Errors
+    /// The errors in the cells.
+    pub fn of_cells(lab: Lab, cells: Vec<Cell>, overrides: &Overrides) -> Result<Planned, Failure> {
+        let planned = checked(&lab, cells, overrides)?;
+        let engine = overrides.engine.as_ref();
+        let cells = planned.into_iter().map(|(cell, target, measures)| PlannedCell {
+            cell,
+            lane: Lane::of(&target),
+            place: match (&target, engine) {
+                (TargetPlan::Host, Some(engine)) => engine.place(),
+                _ => place(&target),
+            },
+            limit: limit(&target),
+            measures,
+            took: None,
+        });
+        let cells: Vec<PlannedCell> = cells.collect();
+        let seeds = overrides.seeds.as_ref().or(lab.seeds.as_ref());
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Planned {
+            seeds: seeds.map_or(vec![None], |seeds| seeds.iter().map(Some).collect()),
+            repeat: overrides.repeat.unwrap_or(lab.repeat),
+            parallel: overrides.parallel.or(lab.parallel).unwrap_or(cpus),
+            at_once: overrides.parallel,
+            engine: overrides.engine.clone(),
+            exact: overrides.exact,
+            budget: overrides.budget,
+            times: Times::default(),
+            lab,
+            cells,
+        })
+    }
+
+    /// All runs in starting order: first those that may run side by side, then by repetition and
+    /// seed, so that every cell has an early result and the cells of one machine alternate.
+    pub fn jobs(&self) -> Vec<Job> {
+        let repeats = 0..self.repeat;
+        let each = repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
+        let each = each.flat_map(|(repeat, seed)| {
+            (0..self.cells.len()).map(move |cell| Job { cell, seed, repeat })
+        });
+        let mut jobs: Vec<Job> = each.collect();
+        jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
+        jobs
+    }
+
+    /// The name of a run in the lab's directory.
+    pub fn name(&self, job: &Job) -> RunName {
+        RunName {
+            cell: self.cells[job.cell].cell.name.clone(),
+            seed: self.seeds[job.seed],
+            number: job.repeat + 1,
+        }
+    }
+
+    /// A run in a few words: `6.1_rt_idle seed 7 run 2`.
+    pub fn words(&self, job: &Job) -> String {
+        let seed = self.seeds[job.seed].map_or(String::new(), |seed| format!(" seed {seed}"));
+        let repeat =
+            if self.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
+        format!("{}{seed}{repeat}", self.cells[job.cell].cell.name)
+    }
+
+    /// Whether runs of a cell must be equal to the last sample.
+    pub fn repeats_exactly(&self, cell: usize) -> bool {
+        self.cells[cell].lane == Lane::Virtual
+    }
+
+    /// Takes over the durations of any lab's runs here, and the known medians of this lab's cells.
+    pub fn learn(&mut self, times: Times, took: impl Fn(&RunName) -> Option<Nanos>) {
+        self.times = times;
+        let median = |cell: usize| {
+            let runs = (0..self.seeds.len())
+                .flat_map(|seed| (0..self.repeat).map(move |repeat| Job { cell, seed, repeat }));
+            let took = runs.filter_map(|job| took(&self.name(&job)));
+            let mut took: Vec<f64> = took.map(|took| took.ns() as f64).collect();
+            took.sort_by(f64::total_cmp);
+            median_of_sorted(&took).map(|ns| Nanos(ns as i64))
+        };
+        let all: Vec<Option<Nanos>> = (0..self.cells.len()).map(median).collect();
+        self.cells.iter_mut().zip(all).for_each(|(cell, took)| cell.took = took);
+    }
+
+    /// The class of runs with similar duration: how a cell runs, whether every instruction is seen.
+    pub fn kind(&self, cell: usize) -> String {
+        let kind = match (&self.cells[cell].lane, self.is_guest(cell)) {
+            (Lane::Virtual, _) => "virtual time",
+            (_, true) => "virtual machine",
+            (Lane::Remote(host), _) => return host.clone(),
+            (Lane::Machine, _) => "machine",
+        };
+        if self.exact { format!("{kind}, every instruction") } else { kind.to_owned() }
+    }
+
+    fn is_guest(&self, cell: usize) -> bool {
+        self.cells[cell].place.starts_with(VIRTUAL_MACHINE)
+    }
+
+    /// The expected duration of one run by this machine's clock: as it took here before, else as
+    /// others of its kind did; `None` if unknown.
+    pub fn expected(&self, cell: usize) -> Option<Nanos> {
+        let factor = self.times.factor(&self.kind(cell)).map_or(1.0, |(factor, _)| factor);
+        let estimated = || Some(Nanos((self.unlearned(cell)?.ns() as f64 * factor) as i64));
+        self.cells[cell].took.or_else(estimated)
+    }
+
+    /// The expected duration before any run has been seen.
+    pub fn unlearned(&self, cell: usize) -> Option<Nanos> {
+        let (around, slower) = match (&self.cells[cell].lane, self.is_guest(cell)) {
+            (Lane::Virtual, _) => (AROUND, SLOWER),
+            (_, true) => (AROUND, 1),
+            _ => (Nanos::SECOND, 1),
+        };
+        self.cells[cell].measures.map(|measures| measures * slower + around)
+    }
+
+    /// The basis of the estimates, in words.
+    pub fn basis(&self) -> String {
+        let own = self.cells.iter().filter(|cell| cell.took.is_some()).count() as u64;
+        let known = |cell: usize| self.times.factor(&self.kind(cell)).map(|(_, runs)| runs as u64);
+        let runs = (0..self.cells.len()).filter_map(known).max();
+        match (own, runs) {
+            (0, None) => "no run of this kind is known here".to_owned(),
+            (0, Some(runs)) => {
+                format!("from {} of this kind here", counted(runs, "earlier run"))
+            }
+            (own, _) => format!("from what {} took before", counted(own, "cell")),
+        }
+    }
+}

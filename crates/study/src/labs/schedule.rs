@@ -1,0 +1,260 @@
+//! Runs the jobs of a lab, each in a process of its own, here or on hosts; jobs that do not disturb
+//! each other run concurrently.
+
+use super::attempt::{Attempt, Done, END_TIMEOUT, How, POLL_INTERVAL, Ran};
+use super::directory::Directory;
+use super::hosts::{Hosts, Next};
+use super::jobs::{Job, Planned};
+use super::lane::Lane;
+use super::learned::remember;
+use super::progress::{Progress, Whole};
+use punctual_core::Nanos;
+use punctual_session::exit::Failure;
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::Messages;
+use punctual_sys::attributes::affinity;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+struct Running {
+    job: usize,
+    attempt: Attempt,
+    /// The CPU reserved for the job, as an index into the usable ones.
+    slot: Option<usize>,
+    /// The job's host of `--on ssh:`.
+    host: Option<usize>,
+}
+
+/// Runs all jobs without a finished bundle. `whole` is the enclosing study, if any.
+///
+/// # Errors
+/// The directory cannot be written. A failed run is not an error.
+pub fn run(
+    planned: &Planned,
+    jobs: &[Job],
+    directory: &Directory,
+    interrupts: &Interrupts,
+    messages: &dyn Messages,
+    whole: Option<Whole<'_>>,
+) -> Result<Ran, Failure> {
+    let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
+    let finished =
+        |(job, inputs): (&Job, &String)| match directory.finished(&planned.name(job), inputs) {
+            Some(stamp) => Done::Whole(stamp),
+            None => Done::Waiting,
+        };
+    let done: Vec<Done> = jobs.iter().zip(&inputs).map(finished).collect();
+    let before = done.clone();
+    let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
+    let mut scheduler = Scheduler {
+        planned,
+        jobs,
+        directory,
+        cpus: affinity(0).map(|cpus| cpus.iter().collect()).unwrap_or_default(),
+        progress: Progress::new(jobs.len(), there, messages, whole),
+        hosts: Hosts::of(planned.engine.as_ref()),
+        pending: (0..jobs.len()).filter(|k| matches!(done[*k], Done::Waiting)).collect(),
+        running: Vec::new(),
+        done,
+        took: Vec::new(),
+    };
+    let ended = scheduler.all(&inputs, interrupts);
+    scheduler.progress.end();
+    let interrupted = ended?;
+    remember(planned, jobs, &before, &scheduler.done);
+    Ok(Ran { done: scheduler.done, interrupted })
+}
+
+struct Scheduler<'a> {
+    planned: &'a Planned,
+    jobs: &'a [Job],
+    directory: &'a Directory,
+    cpus: Vec<usize>,
+    hosts: Hosts,
+    progress: Progress<'a>,
+    pending: Vec<usize>,
+    running: Vec<Running>,
+    done: Vec<Done>,
+    /// The durations of runs, with the estimates if there were any.
+    took: Vec<(Nanos, Option<Nanos>)>,
+}
+
+impl Scheduler<'_> {
+    fn all(&mut self, inputs: &[String], interrupts: &Interrupts) -> Result<bool, Failure> {
+        let began = Instant::now();
+        while !(self.pending.is_empty() && self.running.is_empty()) {
+            if interrupts.end_requested() {
+                self.end_all()?;
+                return Ok(true);
+            }
+            // Running jobs complete.
+            if self.planned.budget.is_some_and(|budget| began.elapsed() >= budget) {
+                self.pending.clear();
+            }
+            self.start_ready(inputs)?;
+            if self.running.is_empty() && !self.pending.is_empty() && !self.hosts.is_here() {
+                self.no_host();
+            }
+            std::thread::sleep(POLL_INTERVAL);
+            self.reap()?;
+            let left = self.left();
+            let names: Vec<String> =
+                self.running.iter().map(|running| self.name(running.job)).collect();
+            self.progress.refresh(&names, left);
+        }
+        Ok(false)
+    }
+
+    fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
+        loop {
+            let Some(host) = self.free_host() else { return Ok(()) };
+            let lanes: Vec<&Lane> =
+                self.running.iter().map(|running| self.lane(running.job)).collect();
+            let next = self.pending.iter().position(|k| {
+                host.is_some() || self.lane(*k).may_begin(&lanes, self.planned.parallel)
+            });
+            let Some(next) = next else { return Ok(()) };
+            let job = self.pending.remove(next);
+            let running = self.begin(job, inputs[job].clone(), host)?;
+            self.running.push(running);
+        }
+    }
+
+    /// The host of the next run, `None` for this machine; nothing if all hosts are busy or gone.
+    fn free_host(&self) -> Option<Option<usize>> {
+        if self.hosts.is_here() {
+            return Some(None);
+        }
+        let busy = |host| self.running.iter().any(|running| running.host == Some(host));
+        self.hosts.free(busy).map(Some)
+    }
+
+    /// The remaining jobs wait for the next `lab run`.
+    fn no_host(&mut self) {
+        for job in std::mem::take(&mut self.pending) {
+            let why = "no host of --on answers".to_owned();
+            self.done[job] = Done::Failed { why, exit_code: None, took: Nanos::ZERO };
+        }
+    }
+
+    fn begin(
+        &mut self,
+        job: usize,
+        inputs: String,
+        host: Option<usize>,
+    ) -> Result<Running, Failure> {
+        let alone = host.is_none() && *self.lane(job) == Lane::Virtual;
+        let slot = alone.then(|| self.free_slot());
+        let cpu = slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1)).copied());
+        let options = host.map_or(Vec::new(), |host| self.hosts.options(host));
+        let how = How { exact: self.planned.exact, cpu, options: &options };
+        let name = self.planned.name(&self.jobs[job]);
+        let attempt = Attempt::start(self.directory, &name, inputs, how)?;
+        Ok(Running { job, attempt, slot, host })
+    }
+
+    /// The first CPU not reserved by a run.
+    fn free_slot(&self) -> usize {
+        (0..)
+            .find(|slot| self.running.iter().all(|running| running.slot != Some(*slot)))
+            .unwrap_or(0)
+    }
+
+    fn reap(&mut self) -> Result<(), Failure> {
+        let mut k = 0;
+        while k < self.running.len() {
+            match self.running[k].attempt.status()? {
+                None => k += 1,
+                Some(status) => {
+                    let running = self.running.remove(k);
+                    self.over(running, status)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, running: Running, status: ExitStatus) -> Result<(), Failure> {
+        let job = running.job;
+        let name = self.planned.name(&self.jobs[job]);
+        let elapsed = running.attempt.elapsed();
+        let done = running.attempt.conclude(self.directory, &name, status)?;
+        let failure = match &done {
+            Done::Waiting => return Ok(()),
+            Done::Whole(stamp) => {
+                self.took.push((Nanos(stamp.took), self.planned.expected(self.jobs[job].cell)));
+                None
+            }
+            Done::Failed { why, .. } => Some(why.clone()),
+        };
+        if let (Some(host), Some(why)) = (running.host, &failure)
+            && let Next::Again(reason) = self.hosts.failed(job, host)
+        {
+            self.progress.say(&format!("{}  {why}; {reason}", self.name(job)));
+            self.pending.insert(0, job);
+            return Ok(());
+        }
+        self.done[job] = done;
+        let left = self.left();
+        self.progress.over(&self.name(job), elapsed, failure.as_deref(), left);
+        Ok(())
+    }
+
+    /// The estimated rest, from the ratio of durations to estimates; `None` if unknown.
+    fn left(&self) -> Option<Nanos> {
+        let ns_of = |time: Nanos| time.ns() as f64;
+        let known = self
+            .took
+            .iter()
+            .filter_map(|(took, expected)| Some((ns_of(*took), ns_of((*expected)?))));
+        let sums = known.fold((0.0, 0.0), |(took, expected), (t, e)| (took + t, expected + e));
+        let factor = if sums.1 > 0.0 { sums.0 / sums.1 } else { 1.0 };
+        // For a cell without an estimate, the duration of the others.
+        let all: f64 = self.took.iter().map(|(took, _)| ns_of(*took)).sum();
+        let mean = (!self.took.is_empty()).then(|| all / self.took.len() as f64);
+        let expected =
+            |cell: usize| self.planned.expected(cell).map(|time| ns_of(time) * factor).or(mean);
+        let mut side_by_side = 0.0;
+        let mut alone = 0.0;
+        let rest = self.pending.iter().map(|k| (*k, 0.0));
+        let going_on = self
+            .running
+            .iter()
+            .map(|running| (running.job, running.attempt.elapsed().as_nanos() as f64));
+        for (job, so_far) in rest.chain(going_on) {
+            let expected = expected(self.jobs[job].cell)?;
+            match self.lane(job) {
+                Lane::Machine if self.hosts.is_here() => alone += (expected - so_far).max(0.0),
+                _ => side_by_side += (expected - so_far).max(0.0),
+            }
+        }
+        let parallel =
+            if self.hosts.is_here() { self.planned.parallel } else { self.hosts.count() };
+        Some(Nanos((alone + side_by_side / parallel.max(1) as f64) as i64))
+    }
+
+    /// Ends all running jobs and waits for them.
+    fn end_all(&mut self) -> Result<(), Failure> {
+        self.progress
+            .say("interrupted: ending the running jobs; run the same command again to continue");
+        let until = Instant::now() + END_TIMEOUT;
+        let mut signal = libc::SIGTERM;
+        while !self.running.is_empty() {
+            self.running.iter_mut().for_each(|running| running.attempt.end(signal));
+            std::thread::sleep(POLL_INTERVAL);
+            self.reap()?;
+            if Instant::now() > until {
+                signal = libc::SIGKILL;
+            }
+        }
+        Ok(())
+    }
+
+    fn lane(&self, job: usize) -> &Lane {
+        &self.planned.cells[self.jobs[job].cell].lane
+    }
+
+    fn name(&self, job: usize) -> String {
+        self.planned.words(&self.jobs[job])
+    }
+}

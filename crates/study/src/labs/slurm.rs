@@ -1,0 +1,309 @@
+//! `--on slurm`: the runs of a lab as job arrays of Slurm, on nodes that share its directory.
+//!
+//! Slurm queues, starts, kills and restarts. Here the runs without a bundle are submitted, and if
+//! some still have none when the queue is empty, a few times more. A task runs `punctual lab cell`:
+//! it may be killed at any moment, and run twice. A `lab run` after one that was killed finds its
+//! tasks in the queue by their name and waits for them.
+
+use super::attempt::{Done, Ran, nanos, outcome};
+use super::directory::Directory;
+use super::jobs::{Job, Planned};
+use super::lane::Lane;
+use super::progress::Progress;
+use super::run_name::RunName;
+use punctual_core::{Nanos, hex};
+use punctual_report::format::{counted, plain};
+use punctual_session::exit::Failure;
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::Listener;
+use sha2::{Digest, Sha256};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The maximum number of submissions of a run that leaves neither a bundle nor an error.
+const SUBMISSIONS: usize = 4;
+/// The maximum size of an array: Slurm's default (MaxArraySize is 1001).
+const ARRAY: usize = 1000;
+/// The range of times between two reads of the queue: longer for a longer lab.
+const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// How long Slurm may fail to answer: its controller may be restarting.
+const SILENCE: Duration = Duration::from_secs(600);
+/// The directory of the program and the output of the tasks, in the lab's directory.
+const PLACE: &str = "slurm";
+
+/// Runs all jobs without a finished bundle.
+///
+/// # Errors
+/// The directory cannot be written, or Slurm rejects the arrays.
+pub fn run(
+    planned: &Planned,
+    jobs: &[Job],
+    directory: &Directory,
+    interrupts: &Interrupts,
+    messages: Listener,
+) -> Result<Ran, Failure> {
+    let names: Vec<RunName> = jobs.iter().map(|job| planned.name(job)).collect();
+    let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
+    let path = directory
+        .path()
+        .canonicalize()
+        .map_err(|why| Failure::failed(format!("cannot find the lab's directory: {why}")))?;
+    let sum = hex(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..4]);
+    let mut lab = Cluster {
+        planned,
+        jobs,
+        directory,
+        name: format!("punctual-lab-{sum}"),
+        path,
+        submitted: vec![0; jobs.len()],
+        done: vec![Done::Waiting; jobs.len()],
+        names,
+        inputs,
+        began: Instant::now(),
+    };
+    lab.look(&mut |_, _, _| {});
+    let there = jobs.len() - lab.missing().len();
+    let mut progress = Progress::new(jobs.len(), there, messages, None);
+    let ended = lab.all(&mut progress, interrupts);
+    progress.end();
+    let interrupted = ended?;
+    Ok(Ran { done: lab.done, interrupted })
+}
+
+struct Cluster<'a> {
+    planned: &'a Planned,
+    jobs: &'a [Job],
+    directory: &'a Directory,
+    /// The name of all jobs of this lab in the queue.
+    name: String,
+    path: PathBuf,
+    submitted: Vec<usize>,
+    done: Vec<Done>,
+    names: Vec<RunName>,
+    inputs: Vec<String>,
+    began: Instant,
+}
+
+impl Cluster<'_> {
+    fn all(&mut self, progress: &mut Progress, interrupts: &Interrupts) -> Result<bool, Failure> {
+        // Tasks of a killed `lab run` continue.
+        if self.wait(progress, interrupts)? {
+            return Ok(true);
+        }
+        self.directory.clean(self.planned);
+        for round in 0..SUBMISSIONS {
+            let missing = self.missing();
+            if missing.is_empty() {
+                break;
+            }
+            if round > 0 {
+                let again = counted(missing.len() as u64, "run");
+                progress.say(&format!("{again} without a bundle: submitted again"));
+            }
+            self.submit(&missing)?;
+            if self.wait(progress, interrupts)? {
+                return Ok(true);
+            }
+        }
+        if self.queue().is_ok_and(|queue| queue.is_empty()) {
+            self.directory.clean(self.planned);
+        }
+        for k in self.missing() {
+            let why = format!(
+                "no bundle after it was submitted {} times; see {}",
+                self.submitted[k],
+                self.path.join(PLACE).display()
+            );
+            let took = nanos(self.began.elapsed());
+            self.done[k] = Done::Failed { why, exit_code: None, took };
+        }
+        Ok(false)
+    }
+
+    /// The runs without any result.
+    fn missing(&self) -> Vec<usize> {
+        (0..self.jobs.len()).filter(|k| matches!(self.done[*k], Done::Waiting)).collect()
+    }
+
+    /// Waits until the queue has nothing of this lab, or all is done; returns whether it was
+    /// interrupted.
+    fn wait(&mut self, progress: &mut Progress, interrupts: &Interrupts) -> Result<bool, Failure> {
+        let began = Instant::now();
+        let (mut answered, mut held) = (began, false);
+        loop {
+            // The queue is read first: tasks that are over by then have left their bundles.
+            let queue = self.queue();
+            let mut over = |name: &str, took, failure: Option<&str>| {
+                progress.over(name, took, failure, None);
+            };
+            self.look(&mut over);
+            match queue {
+                Ok(queue) if queue.is_empty() => return Ok(false),
+                _ if self.missing().is_empty() => return Ok(false),
+                Ok(queue) => {
+                    answered = Instant::now();
+                    let waits = |task: &&Task| task.state == "PD";
+                    let waiting = queue.iter().filter(waits).count();
+                    let on: Vec<String> = queue
+                        .iter()
+                        .filter(|task| task.state != "PD")
+                        .map(|task| task.place.clone())
+                        .collect();
+                    progress.refresh(&[format!("{} ({waiting} queued)", on.join(", "))], None);
+                    let stuck = queue.iter().find(|task| task.is_held());
+                    if let Some(task) = stuck.filter(|_| !held) {
+                        held = true;
+                        progress.say(&format!(
+                            "Slurm holds tasks: {}; `scontrol release {}` releases them",
+                            task.place, self.name
+                        ));
+                    }
+                }
+                Err(why) if answered.elapsed() > SILENCE => return Err(why),
+                Err(_) => {}
+            }
+            let next = Instant::now() + (began.elapsed() / 20).clamp(POLL.0, POLL.1);
+            while Instant::now() < next {
+                if interrupts.end_requested() {
+                    progress.say(
+                        "interrupted: cancelling the tasks; run the same command again to continue",
+                    );
+                    self.command("scancel", &["--name", &self.name])?;
+                    return Ok(true);
+                }
+                std::thread::sleep(Duration::from_millis(40));
+            }
+        }
+    }
+
+    /// Checks which runs are over.
+    fn look(&mut self, over: &mut dyn FnMut(&str, Duration, Option<&str>)) {
+        for k in self.missing() {
+            let (name, inputs) = (&self.names[k], &self.inputs[k]);
+            let words = self.planned.words(&self.jobs[k]);
+            let done = outcome(self.directory, name, inputs);
+            match &done {
+                Done::Whole(stamp) => over(&words, Nanos(stamp.took).to_std(), None),
+                Done::Failed { why, took, .. } if self.submitted[k] > 0 => {
+                    over(&words, took.to_std(), Some(why));
+                }
+                // A result of an earlier `lab run`: it is tried again.
+                _ => continue,
+            }
+            self.done[k] = done;
+        }
+    }
+
+    /// The tasks of this lab that Slurm has not ended. Completing ones (CG) count as over: on a
+    /// dead node that state takes long.
+    fn queue(&self) -> Result<Vec<Task>, Failure> {
+        let words = ["--noheader", "--array", "--name", &self.name, "--format", "%t %R"];
+        let lines = self.command("squeue", &words)?;
+        let task = |line: &str| {
+            let (state, place) = line.split_once(' ')?;
+            Some(Task { state: state.to_owned(), place: plain(place) })
+        };
+        Ok(lines.lines().filter_map(task).filter(|task| task.state != "CG").collect())
+    }
+
+    /// Submits runs: those that measure a machine get an exclusive node.
+    fn submit(&mut self, runs: &[usize]) -> Result<(), Failure> {
+        let place = self.path.join(PLACE);
+        self.place_program(&place)?;
+        let alone = |k: &&usize| self.planned.cells[self.jobs[**k].cell].lane == Lane::Machine;
+        let (machine, others): (Vec<usize>, Vec<usize>) = runs.iter().partition(alone);
+        for (runs, nodes) in [(machine, "--exclusive"), (others, "--cpus-per-task=1")] {
+            for array in runs.chunk_by(|a, b| a / ARRAY == b / ARRAY) {
+                let base = array[0] / ARRAY * ARRAY;
+                let indices: Vec<usize> = array.iter().map(|k| k - base).collect();
+                let task = format!(
+                    "exec {} lab cell {} $(({base} + SLURM_ARRAY_TASK_ID)){}",
+                    quoted(&place.join("punctual")),
+                    quoted(&self.path),
+                    if self.planned.exact { " --exact" } else { "" }
+                );
+                let most = self.planned.at_once.map_or(String::new(), |most| format!("%{most}"));
+                let array = format!("--array={}{most}", ranges(&indices));
+                let output = format!("--output={}", place.join("%A_%a.out").display());
+                let directory = format!("--chdir={}", self.path.display());
+                let name = format!("--job-name={}", self.name);
+                let how = ["--parsable", "--requeue", "--open-mode=append"];
+                let more = [nodes, &name, &directory, &output, &array, "--wrap", &task];
+                self.command("sbatch", &[&how[..], &more[..]].concat())?;
+            }
+        }
+        runs.iter().for_each(|k| self.submitted[*k] += 1);
+        Ok(())
+    }
+
+    /// Copies this program to where all nodes find it: it is one of the inputs of a run.
+    fn place_program(&self, place: &Path) -> Result<(), Failure> {
+        let program = place.join("punctual");
+        let cannot = |why: std::io::Error| {
+            Failure::failed(format!("cannot write {}: {why}", program.display()))
+        };
+        fs::create_dir_all(place).map_err(cannot)?;
+        let own = fs::read("/proc/self/exe").map_err(cannot)?;
+        if fs::read(&program).is_ok_and(|there| there == own) {
+            return Ok(());
+        }
+        self.directory.replace(&format!("{PLACE}/punctual"), &own)?;
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(cannot)
+    }
+
+    /// Runs a Slurm command and returns its output.
+    fn command(&self, program: &str, words: &[&str]) -> Result<String, Failure> {
+        let ran = Command::new(program).args(words).output().map_err(|why| {
+            Failure::refused(format!(
+                "cannot start {program}: {why}; --on slurm needs Slurm's commands (Debian package \
+                 slurm-client)"
+            ))
+        })?;
+        if !ran.status.success() {
+            let said = plain(String::from_utf8_lossy(&ran.stderr).trim());
+            return Err(Failure::failed(format!("{program} failed: {said}")));
+        }
+        Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+    }
+}
+
+struct Task {
+    state: String,
+    /// The node, or the reason to wait.
+    place: String,
+}
+
+impl Task {
+    /// Whether the task needs a person: `(JobHeldUser)`, `(launch failed requeued held)`.
+    fn is_held(&self) -> bool {
+        self.state == "PD" && (self.place.contains("Held") || self.place.contains("held"))
+    }
+}
+
+/// Numbers in Slurm's notation: `0-2,5`.
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+/// A path as one word of sh(1).
+fn quoted(path: &Path) -> String {
+    shell_words::quote(&path.to_string_lossy()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_written_as_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[4]), "4");
+    }
+}

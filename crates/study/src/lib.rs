@@ -1,0 +1,23 @@
+#![forbid(unsafe_code)]
+//! What conducts runs and replays: each module asks `punctual_session` for a run, or a target for
+//! one, and decides what is measured next.
+//!
+//! 1. [`exact`], [`replayed`], [`exact_difference`], [`sections`]: guests replayed instruction by
+//!    instruction.
+//! 2. [`targets`]: a run elsewhere.
+//! 3. [`labs`]: many runs; [`hunt`]: a search; [`tune`]: which settings help; [`baseline`]: the
+//!    earlier runs; [`truth`].
+
+// These macros panic if the terminal was closed: `messages` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod baseline;
+pub mod exact;
+pub mod exact_difference;
+pub mod hunt;
+pub mod labs;
+pub mod replayed;
+pub mod sections;
+pub mod targets;
+pub mod truth;
+pub mod tune;

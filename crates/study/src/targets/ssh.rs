@@ -1,0 +1,185 @@
+//! A target reached by ssh(1).
+
+use super::remote::{RemoteRun, Returned};
+use super::returned;
+use jiff::Timestamp;
+use punctual_bundle::{Bundle, RanOn};
+use punctual_core::{Finding, Nanos, Severity};
+use punctual_lab::ssh::{self, Destination, Ended, Job, RemoteResult, SshError, Trouble};
+use punctual_plan::SshPlan;
+use punctual_report::format::plain;
+use punctual_session::exit::{Exit, Failure};
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::Listener;
+use std::path::Path;
+
+/// Copies punctual and the experiment there, runs it, and brings the bundle back.
+pub fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+    let (to, options) = (destination(plan), remote.options);
+    let mut watch = Watch::new(remote.messages)?;
+    let timeouts = options.ssh.timeouts();
+    let started = Timestamp::now();
+    let result = match &options.ssh.resume {
+        Some(id) => ssh::resume(&to, id, &remote.output, timeouts.reconnect, &mut watch),
+        None => {
+            // Progress is transferred unless nothing would show it.
+            let arguments =
+                remote.arguments.iter().filter(|word| options.quiet || *word != "--quiet");
+            let job = Job {
+                to: to.clone(),
+                binary: plan.binary.clone(),
+                file: remote.file_name(),
+                experiment: remote.asked.bytes.clone(),
+                arguments: arguments.cloned().collect(),
+                output: remote.output.clone(),
+                timeouts,
+            };
+            ssh::run(&job, &mut watch)
+        }
+    };
+    let result = result.map_err(failure)?;
+    watch.finish();
+    if options.plan_only {
+        return Ok(Returned::Plan { text: lines(&result.answer), exit: ended(&result).0 });
+    }
+    let started = options.ssh.resume.is_none().then_some(started);
+    conclude(&to, &result, started, &remote.output, remote.messages).map(Returned::Bundle)
+}
+
+/// The address in the plan.
+pub fn destination(plan: &SshPlan) -> Destination {
+    Destination {
+        host: plan.host.clone(),
+        user: plan.user.clone(),
+        port: plan.port,
+        identity: plan.identity.clone(),
+        known_hosts: plan.known_hosts.clone(),
+    }
+}
+
+/// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, if this
+/// process started the run.
+pub fn conclude(
+    to: &Destination,
+    result: &RemoteResult,
+    started: Option<Timestamp>,
+    output: &Path,
+    messages: Listener,
+) -> Result<Exit, Failure> {
+    result.left.iter().for_each(|left| messages.complain(&plain(left)));
+    let (exit, trouble) = ended(result);
+    if !result.bundle {
+        let how = trouble.unwrap_or_else(|| format!("exit code {}", exit as u8));
+        let message = format!("the run on {to} left no bundle ({how}); its output is shown above");
+        return Err(Failure { exit, ..Failure::failed(message) });
+    }
+    let bundle = Bundle::open(output).map_err(Failure::failed)?;
+    let unfinished = bundle.manifest.ending.is_none().then(|| format!("exit code {}", exit as u8));
+    let trouble = trouble.or(unfinished);
+    let elapsed = started.map(|started| Timestamp::now().duration_since(started).as_nanos());
+    let started = started.unwrap_or(bundle.manifest.created);
+    let target = RanOn {
+        elapsed: elapsed.and_then(|elapsed| i64::try_from(elapsed).ok()).map(Nanos),
+        facts: facts(result),
+        failed: trouble.clone(),
+        ..RanOn::new("ssh", to.to_string(), started)
+    };
+    let trouble = trouble.map(|why| returned::Trouble { why, remedy: None });
+    returned::close(output, target, findings(result), trouble)
+}
+
+fn facts(result: &RemoteResult) -> Vec<(String, String)> {
+    let system = &result.system;
+    let facts = [
+        ("host", &system.node),
+        ("kernel", &system.release),
+        ("architecture", &system.machine),
+        ("user", &system.user),
+        ("program", &result.version),
+    ];
+    facts.into_iter().map(|(what, is)| (what.to_owned(), is.clone())).collect()
+}
+
+fn findings(result: &RemoteResult) -> Vec<Finding> {
+    let message =
+        "the connection was lost during the run and restored; the run continued meanwhile";
+    let lost = Finding::new("connection-lost", Severity::Note, "system", message);
+    let times = format!("{} times", result.lost);
+    (result.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
+}
+
+/// The exit code of the run, and why it has none.
+fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
+    match result.ended {
+        Ended::Exit(code) => (returned::exit_of(code), None),
+        Ended::Signal(number) => {
+            (Exit::Failed, Some(format!("punctual was killed there by signal {number}")))
+        }
+        Ended::Died => {
+            let why = "it was killed there with its supervisor, or the system went down";
+            (Exit::Failed, Some(why.to_owned()))
+        }
+    }
+}
+
+/// As long as nothing runs there, the error is a refused request.
+pub fn failure(why: SshError) -> Failure {
+    match why.trouble {
+        Trouble::Lost | Trouble::Gone | Trouble::Local => Failure::failed(why),
+        _ => Failure::refused(why),
+    }
+}
+
+/// Lines of another system, with control characters removed.
+fn lines(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().map(|line| plain(line) + "\n").collect()
+}
+
+pub struct Watch {
+    messages: Listener,
+    interrupts: Interrupts,
+    unfinished: Vec<u8>,
+}
+
+/// A longer line is not from punctual.
+const LINE_MAX: usize = 8192;
+
+impl Watch {
+    /// Handles signals from now on.
+    pub fn new(messages: Listener) -> Result<Watch, Failure> {
+        Ok(Watch { messages, interrupts: Interrupts::listen()?, unfinished: Vec::new() })
+    }
+
+    fn line(&self, bytes: &[u8]) {
+        self.messages.say(&format!("{}\n", plain(&String::from_utf8_lossy(bytes))));
+    }
+
+    /// Shows a last line without a newline.
+    pub fn finish(&mut self) {
+        if !self.unfinished.is_empty() {
+            let rest = std::mem::take(&mut self.unfinished);
+            self.line(&rest);
+        }
+    }
+}
+
+impl ssh::Watch for Watch {
+    fn message(&mut self, bytes: &[u8]) {
+        self.unfinished.extend_from_slice(bytes);
+        while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unfinished.drain(..=end).collect();
+            self.line(&line[..end]);
+        }
+        if self.unfinished.len() > LINE_MAX {
+            self.finish();
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.messages.progress_of("ssh", &plain(text));
+    }
+
+    fn end_requested(&self) -> bool {
+        self.interrupts.end_requested()
+    }
+}

@@ -1,0 +1,159 @@
+//! A virtual machine on this system: builds, boots and watches it by the plan, retrieves its
+//! bundle.
+
+mod devices;
+mod findings;
+mod machine;
+mod programs;
+mod progress;
+mod repeats;
+mod trouble;
+
+use super::output::parent;
+use super::remote::{RemoteRun, Returned};
+use super::returned::{self, Trouble};
+use crate::exact;
+use machine::Machine;
+pub use machine::{kernel, named, preemption_word};
+use progress::Progress;
+use punctual_bundle::Bundle;
+use punctual_core::{CpuSet, Nanos};
+use punctual_lab::GuestResult;
+use punctual_plan::{Plan, VmPlan};
+use punctual_session::exit::{Exit, Failure};
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::shown;
+use std::fs;
+use std::path::Path;
+
+/// Boots the machine, runs the experiment in it, and retrieves the bundle.
+pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+    let (options, messages) = (remote.options, remote.messages);
+    let cpus: CpuSet = (0..vm.cpus as usize).collect();
+    let (_, plan) = remote.asked.resolve_for(cpus.clone(), cpus.clone(), vm.memory.0, messages)?;
+    let plan = options.apply(plan, &cpus)?;
+    if options.plan_only {
+        return Ok(Returned::Plan { text: plan.describe(), exit: Exit::Done });
+    }
+    let interrupts = Interrupts::listen()?;
+    let progress = Progress::new(messages, options.repeat, plan.estimated_time());
+    progress.say("preparing");
+    // The results are in a directory beside the final one until complete: on the same file system,
+    // so that a rename suffices.
+    let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&remote.output));
+    let place = place.map_err(|why| {
+        Failure::failed(format!("cannot create a directory for the results: {why}"))
+    })?;
+    let machine = Machine::of(vm, &plan, remote, place.path())?;
+    let started = jiff::Timestamp::now();
+    let runs = repeats::run(
+        &machine,
+        options.repeat,
+        options.exact,
+        place.path(),
+        &progress,
+        &interrupts,
+    )?;
+    progress.end();
+    let run = Run { vm, plan: &plan, remote };
+    let exit = run.bring_back(&machine, &runs[0].result, started, &runs[0].place)?;
+    if options.exact {
+        exact::write_seen(&remote.output, &runs[0].place)?;
+    }
+    let exit = if runs.len() > 1 { repeats::compare(remote, &runs, exit)? } else { exit };
+    Ok(Returned::Bundle(exit))
+}
+
+struct Run<'a> {
+    vm: &'a VmPlan,
+    plan: &'a Plan,
+    remote: &'a RemoteRun<'a>,
+}
+
+impl Run<'_> {
+    /// Moves the guest's results to a bundle at its place, complete or not.
+    fn bring_back(
+        &self,
+        machine: &Machine,
+        result: &GuestResult,
+        started: jiff::Timestamp,
+        place: &Path,
+    ) -> Result<Exit, Failure> {
+        let output = &self.remote.output;
+        let came = place.join("bundle");
+        let trouble = trouble::trouble(result).map(|why| {
+            let remedy = trouble::remedy(&result.outcome, self.vm).map(str::to_owned);
+            Trouble { why, remedy }
+        });
+        let whole = Bundle::open(&came).ok();
+        if whole.is_none() && trouble.is_none() {
+            return Err(self.not_started(result));
+        }
+        let environment =
+            whole.as_ref().and_then(|bundle| bundle.document("environment").ok().flatten());
+        let target = machine.ran_on(
+            result,
+            started,
+            Nanos(i64::try_from(result.elapsed.as_nanos()).unwrap_or(i64::MAX)),
+            environment.as_ref(),
+        );
+        let findings = findings::of(self.vm, result, environment.as_ref());
+        let exit = match whole {
+            Some(_) => {
+                fs::rename(&came, output).map_err(|why| self.cannot_move(&why))?;
+                returned::close(output, target, findings, trouble)?
+            }
+            None => {
+                let trouble = trouble.unwrap_or_default();
+                returned::without_bundle(
+                    self.remote,
+                    Some(&self.plan.to_toml()),
+                    target,
+                    findings,
+                    trouble,
+                )?
+            }
+        };
+        self.keep(place, result)?;
+        Ok(exit)
+    }
+
+    /// The command there refused before it began: its messages are the errors.
+    fn not_started(&self, result: &GuestResult) -> Failure {
+        let messages = String::from_utf8_lossy(&result.stderr);
+        let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
+        let messages = match messages.trim().trim_start_matches("error: ") {
+            "" => format!(
+                "nothing was measured, and there is no error message (exit status {status})"
+            ),
+            messages => messages.to_owned(),
+        };
+        let message = format!("in the virtual machine: {messages}");
+        match result.exit_status {
+            Some(2) => Failure::refused(message),
+            _ => Failure::failed(message),
+        }
+    }
+
+    /// Keeps the console's log, the messages of the command there, and files that loads left in
+    /// their directory.
+    fn keep(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
+        let output = &self.remote.output;
+        let files = place.join("files");
+        if fs::read_dir(&files).is_ok_and(|mut entries| entries.next().is_some()) {
+            fs::rename(&files, output.join("files")).map_err(|why| self.cannot_move(&why))?;
+        }
+        let texts = [
+            ("console.log", result.console_log.as_bytes()),
+            ("stderr.log", result.stderr.as_slice()),
+        ];
+        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            fs::write(output.join(name), text).map_err(|why| self.cannot_move(&why))?;
+        }
+        Ok(())
+    }
+
+    fn cannot_move(&self, why: &std::io::Error) -> Failure {
+        Failure::failed(format!("cannot write {}: {why}", shown(&self.remote.output)))
+    }
+}

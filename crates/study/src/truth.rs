@@ -1,0 +1,111 @@
+//! Scores explanations: causes are injected at recorded instants while samples are taken, and the
+//! explanations are compared with the record.
+
+mod block;
+mod cases;
+mod group;
+pub mod guest;
+pub mod inject;
+mod names;
+mod operation;
+mod record;
+mod recorder;
+pub mod subject;
+mod throttling;
+mod through;
+mod ways;
+
+use block::Disk;
+pub use cases::Case;
+use group::Group;
+use inject::Injector;
+use punctual_bundle::truth::{TruthCase, TruthScore, TruthSystem};
+use punctual_core::Nanos;
+use punctual_session::exit::Failure;
+use std::fs;
+use through::Measured;
+pub use through::Through;
+
+/// The cases to run: of some lengths, or of all.
+pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {
+    let every = Case::every();
+    if let Some(name) = named.iter().find(|name| !every.iter().any(|case| case.matches(name))) {
+        return Err(Failure::refused(format!(
+            "there is no case `{name}`\nhelp: known are {}",
+            Case::words().collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let chosen = |case: &Case| match named.is_empty() {
+        true => all || case.is_short(),
+        false => {
+            named.iter().any(|name| case.matches(name)) && (all || case.is_short())
+                || named.contains(&case.name())
+        }
+    };
+    Ok(every.into_iter().filter(chosen).collect())
+}
+
+/// Runs the cases on this system, one after the other.
+pub fn run_locally(
+    cases: &[Case],
+    duration: Nanos,
+    cpu: usize,
+    through: Through,
+    watch: &mut dyn FnMut(&TruthCase),
+) -> Result<TruthSystem, Failure> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut system = TruthSystem {
+        kernel: release.trim().to_owned(),
+        virtual_time: false,
+        through: through.word().to_owned(),
+        cases: Vec::new(),
+    };
+    for case in cases {
+        let result = one(case, duration, cpu, through)?;
+        watch(&result);
+        system.cases.push(result);
+    }
+    Ok(system)
+}
+
+fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<TruthCase, Failure> {
+    let mut result = TruthCase {
+        name: case.name(),
+        cause: case.cause(),
+        length_ns: case.length.0,
+        skipped: None,
+        score: TruthScore::default(),
+    };
+    if let Some(missing) = case.missing().or_else(|| through.lacks(case)) {
+        result.skipped = Some(missing);
+        return Ok(result);
+    }
+    let place = tempfile::tempdir().map_err(Failure::failed)?;
+    // Before a recorder looks up the names of disks.
+    let _disk = match case.needs_disk() {
+        true => Some(Disk::new(case.length).map_err(Failure::failed)?),
+        false => None,
+    };
+    let measured = Measured { case, duration, cpu, through, place: place.path() };
+    let injector = Injector::start(case, duration, cpu)?;
+    let ran = measured.run();
+    let injected = match case.is_of_subject() {
+        true => measured.met(),
+        false => injector.end(),
+    };
+    if case.is_confined() {
+        Group::new(group::GROUP).map_err(Failure::failed)?.remove();
+    }
+    if let Err(why) = ran {
+        result.skipped = Some(why);
+        return Ok(result);
+    }
+    match injected {
+        Ok(injected) => match measured.score(&injected) {
+            Ok(score) => result.score = score,
+            Err(why) => result.skipped = Some(why.render(false)),
+        },
+        Err(why) => result.skipped = Some(format!("nothing was injected: {why}")),
+    }
+    Ok(result)
+}

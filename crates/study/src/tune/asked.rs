@@ -1,0 +1,267 @@
+//! The request of a tuning, as a plan: the experiment of its blocks, and the settings.
+
+use super::boot;
+use super::directory::Spec;
+use super::offer::{Choice, Offer, offer};
+use super::reboots::system;
+use punctual_core::{CpuSet, Nanos};
+use punctual_host::files::{Files, Root};
+use punctual_host::isolate::parse_cpus_on;
+use punctual_plan::overrides;
+use punctual_plan::text::quoted;
+use punctual_plan::{Plan, TargetPlan, VmPlan};
+use punctual_session::command;
+use punctual_session::exit::Failure;
+use punctual_session::messages::Listener;
+use punctual_session::request::{self, online_cpus};
+use punctual_stats::tune::Figure;
+use std::path::{Path, PathBuf};
+
+/// The default length of a program's block.
+const BLOCK: Nanos = Nanos::from_secs(10);
+
+/// The measured workload of a block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    File(PathBuf),
+    /// The cycles of a program, which is started anew for each block.
+    Command(Vec<String>),
+}
+
+/// The request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    pub source: Source,
+    /// The figure, as `p99.9`, or a requirement on it.
+    pub figure: String,
+    /// The target machine, as `vm:6.12-rt`; by default the experiment's.
+    pub target: Option<String>,
+    pub choice: Choice,
+    /// The CPUs that settings are to keep free; by default the measured ones.
+    pub cpus: Option<String>,
+    /// The time limit.
+    pub within: Nanos,
+    /// The length of a block; by default the experiment's.
+    pub block: Option<Nanos>,
+    /// The smallest effect to detect, as a factor.
+    pub smallest: f64,
+    /// The command whose runs per second show the cost of the settings.
+    pub cost: Option<String>,
+    /// Boot parameters of this machine, if they are tried.
+    pub reboots: Option<AcrossReboots>,
+    pub seed: u64,
+}
+
+/// How to boot this machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AcrossReboots {
+    /// Blocks in one boot.
+    pub blocks: u32,
+    /// Time after a boot without measuring.
+    pub settle: Nanos,
+}
+
+/// A tuning with every choice made.
+pub struct Planned {
+    /// The experiment of a block.
+    pub experiment: Vec<u8>,
+    pub spec: Spec,
+}
+
+/// Resolves the request. Nothing is changed.
+///
+/// # Errors
+/// The errors in the request.
+pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure> {
+    let figure = Figure::parse(&options.figure)
+        .map_err(|why| Failure::refused(format!("--require: {why}")))?;
+    if !(1.01..=100.0).contains(&options.smallest) {
+        return Err(Failure::refused("--smallest is a factor from 1.01 to 100, such as 1.3"));
+    }
+    let asked = experiment(options)?;
+    let guest = guest(&asked)?;
+    if guest.is_some() && options.cost.is_some() {
+        return Err(Failure::refused(
+            "--cost runs a command on this machine, and a virtual machine is tuned: leave it out",
+        ));
+    }
+    let files = Root::system();
+    let reboots = match options.reboots {
+        None => None,
+        Some(_) if guest.is_some() => {
+            return Err(Failure::refused(
+                "--across-reboots boots this machine, and a virtual machine is tuned, which boots \
+                 for each block: leave one of the two out",
+            ));
+        }
+        Some(AcrossReboots { blocks: 0, .. }) => {
+            return Err(Failure::refused("--blocks-per-boot: at least 1"));
+        }
+        Some(asked) => Some(system::plan(&files, asked.blocks, asked.settle)?),
+    };
+    let (_, plan) = match &guest {
+        None => asked.resolve(messages)?,
+        Some(vm) => {
+            let all = guest_cpus(vm);
+            asked.resolve_for(all.clone(), all, vm.memory.0, messages)?
+        }
+    };
+    let block = plan.estimated_time().ok_or_else(|| {
+        Failure::refused(
+            "a block has no end: give --block, or a duration in the experiment, such as 10s",
+        )
+    })?;
+    let online = cpus_on(guest.as_ref())?;
+    let cpus = match &options.cpus {
+        Some(text) => Some(cpus_of(&files, text, guest.as_ref())?),
+        None => measured_alone(&plan, &online),
+    };
+    let mut offered = match (&guest, &reboots) {
+        (None, None) => offer(&files, cpus.as_ref()),
+        _ => of_boots(&files, guest.is_some(), cpus.as_ref(), &online)?,
+    };
+    offered.choose(&options.choice)?;
+    let has_bound = options.figure.contains(['<', '>', '=']);
+    let spec = Spec {
+        version: Spec::version(),
+        experiment: plan.name.clone(),
+        figure: figure.text().to_owned(),
+        require: has_bound.then(|| options.figure.clone()),
+        smallest: options.smallest,
+        within: options.within,
+        block,
+        cost: options.cost.as_deref().map(of_cost).transpose()?,
+        reboots,
+        seed: options.seed,
+        kernel: match &guest {
+            None => files.read_trimmed("/proc/sys/kernel/osrelease").ok(),
+            // The guest's release is known once it has booted.
+            Some(_) => None,
+        },
+        guest: guest.as_ref().map(boot::name),
+        settings: offered.settings,
+        left_out: offered.left_out,
+    };
+    // The file with the target of the command line, resolved for it.
+    let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
+    Ok(Planned { experiment, spec })
+}
+
+/// All settings that could be tried, for any workload.
+///
+/// # Errors
+/// The errors in the CPUs or the target.
+pub fn offered(cpus: Option<&str>, target: Option<&str>, reboots: bool) -> Result<Offer, Failure> {
+    let files = Root::system();
+    let mut asked = request::Asked::of_plain_text(Path::new("--list"), Vec::new());
+    asked.target = target.map(str::to_owned);
+    let guest = guest(&asked)?;
+    let cpus = cpus.map(|text| cpus_of(&files, text, guest.as_ref())).transpose()?;
+    match guest.is_some() || reboots {
+        true => of_boots(&files, guest.is_some(), cpus.as_ref(), &cpus_on(guest.as_ref())?),
+        false => Ok(offer(&files, cpus.as_ref())),
+    }
+}
+
+/// Boot parameters; those of the current boot are left out.
+fn of_boots(
+    files: &dyn Files,
+    is_guest: bool,
+    cpus: Option<&CpuSet>,
+    online: &CpuSet,
+) -> Result<Offer, Failure> {
+    let mut offered = boot::offer(cpus, online);
+    if !is_guest {
+        offered.leave_out_booted(&files.read("/proc/cmdline").map_err(Failure::failed)?);
+    }
+    Ok(offered)
+}
+
+/// The target virtual machine, if it is one.
+fn guest(asked: &request::Asked) -> Result<Option<VmPlan>, Failure> {
+    match asked.target()? {
+        TargetPlan::Host => Ok(None),
+        TargetPlan::Vm(vm) => Ok(Some(vm)),
+        TargetPlan::Ssh(_) => Err(Failure::refused(
+            "tune changes the settings of this machine, or boots virtual machines: over ssh, run \
+             `punctual tune` there",
+        )),
+    }
+}
+
+fn cpus_of(files: &dyn Files, text: &str, guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
+    let cpus = match guest {
+        None => parse_cpus_on(files, text).map_err(|why| why.to_string()),
+        Some(_) => text.parse::<CpuSet>().map_err(|why| why.to_string()),
+    };
+    cpus.map_err(|why| Failure::refused(format!("--cpus: {why}")))
+}
+
+fn cpus_on(guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
+    guest.map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))
+}
+
+fn experiment(options: &Options) -> Result<request::Asked, Failure> {
+    let (path, bytes, usual) = match &options.source {
+        Source::File(path) if path.extension().is_some_and(|ending| ending == "cfg") => {
+            return Err(Failure::refused(
+                "tune reads experiments in TOML: convert this one with `punctual convert`",
+            ));
+        }
+        Source::File(path) => (path.clone(), request::read(path)?, None),
+        Source::Command(words) => {
+            let path = PathBuf::from(format!("{}.toml", command::name(words)));
+            (path, of_command(words)?.into_bytes(), Some(BLOCK))
+        }
+    };
+    let mut asked = request::Asked::of_plain_text(&path, bytes);
+    asked.target = options.target.clone();
+    if let Some(block) = options.block.or(usual) {
+        let duration = ("duration".to_owned(), quoted(&block.to_string()));
+        asked.bytes =
+            overrides::apply(&asked.path, &asked.bytes, &[duration]).map_err(Failure::refused)?;
+    }
+    Ok(asked)
+}
+
+fn of_cost(text: &str) -> Result<Vec<String>, Failure> {
+    let wrong = |why: String| Failure::refused(format!("--cost: {why}"));
+    let words = shell_words::split(text).map_err(|why| wrong(why.to_string()))?;
+    if words.is_empty() {
+        return Err(wrong("name a command, as 'make -C src'".to_owned()));
+    }
+    absolute(words)
+}
+
+/// An experiment of a program under its normal conditions: without a request on idle states.
+fn of_command(words: &[String]) -> Result<String, Failure> {
+    let line = shell_words::join(absolute(words.to_vec())?);
+    Ok(format!(
+        "[experiment]\ndma_latency = \"leave\"\n\n[[measure]]\nkind = \"program\"\ncommand = {}\n",
+        quoted(&line)
+    ))
+}
+
+/// A command line whose program is found even if the tuning is resumed in another directory.
+fn absolute(mut words: Vec<String>) -> Result<Vec<String>, Failure> {
+    let program = command::find(&words)?;
+    if let (Some(program), Some(first)) = (program, words.first_mut())
+        && first.contains('/')
+    {
+        let whole = std::path::absolute(program).map_err(Failure::failed)?;
+        *first = whole.to_string_lossy().into_owned();
+    }
+    Ok(words)
+}
+
+/// The measured CPUs, if others are left beside them.
+fn measured_alone(plan: &Plan, online: &CpuSet) -> Option<CpuSet> {
+    let measures = plan.phases.iter().flat_map(|phase| &phase.measures);
+    let measured = measures.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
+    let leaves_some = !online.difference(&measured).is_empty();
+    (leaves_some && !measured.is_empty()).then_some(measured)
+}
+
+fn guest_cpus(vm: &VmPlan) -> CpuSet {
+    (0..vm.cpus as usize).collect()
+}

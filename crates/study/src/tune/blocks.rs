@@ -1,0 +1,173 @@
+//! A block of measuring: a run of the experiment in its own process, and its figure.
+
+use super::boot::write_experiment;
+use super::cost::{Throughput, throughput};
+use super::directory::Spec;
+use crate::baseline::not_comparable;
+use crate::labs::attempt::{END_TIMEOUT, POLL_INTERVAL, nanos, started, why};
+use punctual_bundle::{Bundle, Member};
+use punctual_core::Nanos;
+use punctual_session::exit::Failure;
+use punctual_session::interrupts::{Interrupts, interrupted};
+use punctual_stats::tune::Figure;
+use punctual_sys::children;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A block that was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The figure in ns; `None` if it cannot be used.
+    pub figure: Option<f64>,
+    /// Why the figure cannot be used.
+    pub why: Option<String>,
+}
+
+/// Measures blocks and waits: runs on this machine, or a simulated one in tests.
+pub trait Blocks {
+    /// Measures the block with this number, counted from 1. `on`: the settings in force.
+    ///
+    /// # Errors
+    /// The tuning ends: it was interrupted, for example.
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure>;
+    /// Runs a command repeatedly for this time.
+    ///
+    /// # Errors
+    /// The tuning was interrupted.
+    fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure>;
+    /// Waits.
+    ///
+    /// # Errors
+    /// The tuning was interrupted.
+    fn wait(&mut self, time: Nanos) -> Result<(), Failure>;
+    /// The time since its creation.
+    fn elapsed(&self) -> Nanos;
+}
+
+pub struct Runs {
+    pub experiment: PathBuf,
+    /// The directory of their bundles, while they are needed.
+    pub place: PathBuf,
+    /// The requested figure of each.
+    pub figure: Figure,
+    pub spec: Spec,
+    pub interrupts: Interrupts,
+    pub began: Instant,
+}
+
+impl Blocks for Runs {
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure> {
+        let bundle = self.place.join(format!("{number:05}"));
+        let log = Member::root(&self.place).join(format!("{number:05}.log"));
+        discard(&bundle);
+        let mut command = self.command();
+        match &self.spec.guest {
+            None => command.arg(&bundle).arg(&self.experiment),
+            Some(_) => {
+                let file = self.place.join(format!("{number:05}.toml"));
+                write_experiment(&self.experiment, &self.spec.boot_words(on), &file)?;
+                // In virtual time blocks with one seed would be identical.
+                command.arg(&bundle).arg(file).args(["--seed", &number.to_string()])
+            }
+        };
+        let status = self.run(command, &bundle, &log)?;
+        let read = self.read(&bundle, status, &log);
+        // Only the figure is kept: an hour would be gigabytes.
+        if read.is_ok() {
+            discard(&bundle);
+            let _ = log.remove();
+            let _ = fs::remove_file(self.place.join(format!("{number:05}.toml")));
+        }
+        Ok(match read {
+            Ok(figure) => Measured { figure: Some(figure), why: None },
+            Err(why) => Measured { figure: None, why: Some(why) },
+        })
+    }
+
+    fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure> {
+        let log = Member::root(&self.place).join("cost.log");
+        throughput(command, time, &log, &|| self.interrupts.end_requested())
+    }
+
+    fn wait(&mut self, time: Nanos) -> Result<(), Failure> {
+        let until = Instant::now() + time.to_std();
+        while Instant::now() < until {
+            if self.interrupts.end_requested() {
+                return Err(interrupted());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+        Ok(())
+    }
+
+    fn elapsed(&self) -> Nanos {
+        nanos(self.began.elapsed())
+    }
+}
+
+impl Runs {
+    /// A run without its bundle and experiment, which follow.
+    fn command(&self) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
+        command
+    }
+
+    fn run(
+        &self,
+        mut command: Command,
+        bundle: &Path,
+        log: &Member,
+    ) -> Result<ExitStatus, Failure> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            Failure::failed(format!("cannot write {}: {why}", log.display()))
+        };
+        let err = File::create(log.path()).map_err(|why| cannot(&why))?;
+        let out = err.try_clone().map_err(|why| cannot(&why))?;
+        command.stdin(Stdio::null()).stdout(out).stderr(err);
+        let mut child = started(command)
+            .map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
+        let mut until: Option<Instant> = None;
+        loop {
+            let status = child.try_wait();
+            let status =
+                status.map_err(|why| Failure::failed(format!("cannot wait for a run: {why}")))?;
+            match (status, until) {
+                (Some(_), Some(_)) => {
+                    discard(bundle);
+                    return Err(interrupted());
+                }
+                (Some(status), None) => return Ok(status),
+                (None, _) if self.interrupts.end_requested() => {
+                    let is_first = until.is_none();
+                    let until = *until.get_or_insert_with(|| Instant::now() + END_TIMEOUT);
+                    let is_over = Instant::now() > until;
+                    if is_first || is_over {
+                        let signal = if is_over { libc::SIGKILL } else { libc::SIGTERM };
+                        // If it has ended already, that is fine.
+                        let _ = children::send(-(child.id() as i32), signal);
+                    }
+                }
+                (None, _) => {}
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn read(&self, bundle: &Path, status: ExitStatus, log: &Member) -> Result<f64, String> {
+        let mut bundle = Bundle::open(bundle).map_err(|_| why(status, log))?;
+        let summary = punctual_stats::summarize(&bundle);
+        if let Some(why) = not_comparable(&summary) {
+            return Err(why);
+        }
+        self.figure.of(&mut bundle)
+    }
+}
+
+/// Removes a bundle. The next run finds one that cannot be removed, and overwrites nothing.
+fn discard(bundle: &Path) {
+    let _ = fs::remove_dir_all(bundle);
+}

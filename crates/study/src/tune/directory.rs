@@ -1,0 +1,278 @@
+//! The directory of a tuning: the request, each block with its figure, and the findings. A tuning
+//! that was killed resumes from it as if uninterrupted.
+
+use super::reboot_plan::RebootPlan;
+use super::setting::Setting;
+use punctual_bundle::Member;
+use punctual_bundle::tune::{BlockRecord, NotTried, SCHEMA, TuningDocument};
+use punctual_core::Nanos;
+use punctual_session::exit::Failure;
+use punctual_session::messages::shown;
+use punctual_stats::tune::{Block, Options, Request, Step, Tuning};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The experiment that each block runs.
+pub const EXPERIMENT: &str = "experiment.toml";
+pub const DOCUMENT: &str = "tuning.json";
+const REQUEST: &str = "request.json";
+const BLOCKS: &str = "blocks.jsonl";
+const LOCK: &str = "tuning.lock";
+const RUNS: &str = "runs";
+/// Bounds on the time that the command of the cost is run: at least the shortest, and no further
+/// run begins after the longest.
+const SHORTEST_COST: Nanos = Nanos::SECOND;
+const LONGEST_COST: Nanos = Nanos::from_secs(30);
+/// The version of [`Spec`].
+const SPEC: u32 = 1;
+
+/// The request of a tuning, and the machine's state when it began.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    /// The version of this file.
+    pub version: u32,
+    pub experiment: String,
+    /// The figure, as `p99.9`.
+    pub figure: String,
+    /// The requirement on the figure.
+    pub require: Option<String>,
+    /// The smallest effect to detect, as a factor.
+    pub smallest: f64,
+    /// How long the tuning may take.
+    pub within: Nanos,
+    /// How long a block measures.
+    pub block: Nanos,
+    /// The command whose runs per second show the cost of the settings.
+    #[serde(default)]
+    pub cost: Option<Vec<String>>,
+    /// The virtual machine that boots for each block, as `vm:6.12-rt`; none: this machine.
+    #[serde(default)]
+    pub guest: Option<String>,
+    /// How this machine boots for each block, if it does.
+    #[serde(default)]
+    pub reboots: Option<RebootPlan>,
+    pub seed: u64,
+    /// The release of the kernel, if known.
+    pub kernel: Option<String>,
+    /// The settings that are tried.
+    pub settings: Vec<Setting>,
+    pub left_out: Vec<NotTried>,
+}
+
+impl Spec {
+    /// The version of a new tuning; the caller fills in the request.
+    pub fn version() -> u32 {
+        SPEC
+    }
+
+    /// The options of the experiment.
+    pub fn options(&self) -> Options {
+        let usual = Options::default();
+        // An effect that counts as none must be smaller than one to detect.
+        let margin = usual.margin.min(1.0 + (self.smallest - 1.0) / 2.0);
+        Options {
+            smallest: self.smallest,
+            margin,
+            within: self.within,
+            block: self.reboots.as_ref().map_or(self.block, |plan| plan.observation(self.block)),
+            cost: self.cost.as_ref().map_or(Nanos::ZERO, |_| self.cost_time()),
+            seed: self.seed,
+            ..usual
+        }
+    }
+
+    /// How long the command of the cost runs beside a block: as long as it measures, within bounds.
+    pub fn cost_time(&self) -> Nanos {
+        self.block.clamp(SHORTEST_COST, LONGEST_COST)
+    }
+
+    /// The words of the kernel's command line of the settings that are on.
+    pub fn boot_words(&self, on: &[bool]) -> Vec<&str> {
+        let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
+        set.map(|(setting, _)| setting.boot.as_str()).filter(|words| !words.is_empty()).collect()
+    }
+
+    /// The words for the settings with these names.
+    pub fn words_of(&self, names: &[String]) -> String {
+        let on = self.settings.iter().map(|setting| names.contains(&setting.name));
+        self.boot_words(&on.collect::<Vec<bool>>()).join(" ")
+    }
+
+    /// The names of the settings that are on.
+    pub fn names(&self, on: &[bool]) -> Vec<String> {
+        let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
+        set.map(|(setting, _)| setting.name.clone()).collect()
+    }
+}
+
+/// The directory, exclusive to this process.
+pub struct Directory {
+    root: Member,
+    path: PathBuf,
+    _lock: File,
+}
+
+fn cannot_use(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::refused(format!("cannot use {}: {why}", shown(path)))
+}
+
+impl Directory {
+    /// Creates one with the experiment and the request.
+    ///
+    /// # Errors
+    /// The directory exists already, or cannot be created.
+    pub fn create(path: &Path, experiment: &[u8], spec: &Spec) -> Result<Directory, Failure> {
+        if path.exists() {
+            return Err(Failure::refused(format!(
+                "{0} exists: go on with it by `punctual tune --resume {0}`, or name another with \
+                 --output",
+                shown(path)
+            )));
+        }
+        fs::create_dir_all(path.join(RUNS)).map_err(|why| cannot_use(path, &why))?;
+        let directory = Directory::lock(path)?;
+        directory.root.join(EXPERIMENT).replace(experiment).map_err(Failure::failed)?;
+        directory.root.join(REQUEST).replace_json_durably(spec).map_err(Failure::failed)?;
+        Ok(directory)
+    }
+
+    /// Opens an existing one, with its request.
+    ///
+    /// # Errors
+    /// There is no such directory, it is of another version, or another process uses it.
+    pub fn open(path: &Path) -> Result<(Directory, Spec), Failure> {
+        let spec = read_spec(path)?;
+        Ok((Directory::lock(path)?, spec))
+    }
+
+    fn lock(path: &Path) -> Result<Directory, Failure> {
+        let root = Member::root(path);
+        let lock = root.join(LOCK).open_to_lock().map_err(|why| cannot_use(path, &why))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| cannot_use(path, &"another punctual is tuning in it"))?;
+        Ok(Directory { root, path: path.to_owned(), _lock: lock })
+    }
+
+    pub fn experiment(&self) -> PathBuf {
+        self.path.join(EXPERIMENT)
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.path.join(RUNS)
+    }
+
+    /// A further file of the directory.
+    pub fn member(&self, name: &str) -> Member {
+        self.root.join(name)
+    }
+
+    /// Stores a block: it has reached the disk when this returns.
+    ///
+    /// # Errors
+    /// The block cannot be written.
+    pub fn keep(&self, block: &BlockRecord) -> Result<(), Failure> {
+        let member = self.root.join(BLOCKS);
+        let cannot = |why: &dyn std::fmt::Display| {
+            Failure::failed(format!("cannot write {}: {why}", member.display()))
+        };
+        let mut line = serde_json::to_vec(block).map_err(|why| cannot(&why))?;
+        line.push(b'\n');
+        let mut file = match member.exists() {
+            true => member.append().map_err(|why| cannot(&why))?,
+            false => member.create_new().map_err(|why| cannot(&why))?,
+        };
+        file.write_all(&line).and_then(|()| file.sync_data()).map_err(|why| cannot(&why))
+    }
+
+    /// Stores the findings so far.
+    ///
+    /// # Errors
+    /// The document cannot be written.
+    pub fn write(&self, document: &TuningDocument) -> Result<(), Failure> {
+        self.root.join(DOCUMENT).replace_json_durably(document).map_err(Failure::failed)
+    }
+
+    /// The measured blocks, and the tuning after them. A truncated line is removed: its block is
+    /// measured again.
+    ///
+    /// # Errors
+    /// The blocks do not match the request.
+    pub fn replay(&self, spec: &Spec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
+        let blocks = self.blocks()?;
+        let candidates = Setting::candidates(&spec.settings);
+        let mut tuning = Tuning::new(candidates, spec.options());
+        for block in &blocks {
+            let is_next = match tuning.next() {
+                Step::Measure(next) => is_of(block, next, spec),
+                Step::Done(_) => false,
+            };
+            if !is_next {
+                let why = format!("block {} is not one that was asked for", block.number);
+                return Err(cannot_use(&self.path, &why));
+            }
+            let BlockRecord { figure, throughput, elapsed, .. } = *block;
+            tuning.record(Block { figure, throughput, elapsed });
+        }
+        Ok((blocks, tuning))
+    }
+
+    fn blocks(&self) -> Result<Vec<BlockRecord>, Failure> {
+        let member = self.root.join(BLOCKS);
+        if !member.exists() {
+            return Ok(Vec::new());
+        }
+        let bytes = member.read().map_err(Failure::failed)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if whole < bytes.len() {
+            member.replace(&bytes[..whole]).map_err(Failure::failed)?;
+        }
+        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
+        let read = |(place, line): (usize, &[u8])| {
+            let why = |why: serde_json::Error| {
+                cannot_use(&self.path, &format!("{BLOCKS}, line {}: {why}", place + 1))
+            };
+            serde_json::from_slice(line).map_err(why)
+        };
+        lines.map(read).collect()
+    }
+}
+
+fn is_of(block: &BlockRecord, request: &Request, spec: &Spec) -> bool {
+    block.purpose == request.purpose.word() && block.on == spec.names(&request.on)
+}
+
+/// Whether the tuning in a directory boots this machine.
+///
+/// # Errors
+/// There is no tuning's directory.
+pub fn is_across_reboots(path: &Path) -> Result<bool, Failure> {
+    Ok(read_spec(path)?.reboots.is_some())
+}
+
+fn read_spec(path: &Path) -> Result<Spec, Failure> {
+    let member = Member::root(path).join(REQUEST);
+    let spec: Spec = member
+        .read_json()
+        .map_err(|why| Failure::refused(format!("{} holds no tuning: {why}", shown(path))))?;
+    match spec.version == SPEC {
+        true => Ok(spec),
+        false => Err(cannot_use(path, &"it was made by another version of punctual")),
+    }
+}
+
+/// The findings of a tuning, from its directory.
+///
+/// # Errors
+/// The directory has no findings yet, or they are of another version.
+pub fn found(path: &Path) -> Result<TuningDocument, Failure> {
+    let member = Member::root(path).join(DOCUMENT);
+    let document: TuningDocument = member.read_json().map_err(|why| {
+        Failure::refused(format!("{} holds nothing that was found: {why}", shown(path)))
+    })?;
+    match document.schema == SCHEMA {
+        true => Ok(document),
+        false => Err(cannot_use(path, &format!("its format is {}", document.schema))),
+    }
+}

@@ -1,0 +1,113 @@
+//! The progress of a tuning's boots, stored in its directory.
+
+use crate::tune::directory::{Directory, Spec};
+use crate::tune::setting::Setting;
+use punctual_bundle::tune::NotTried;
+use punctual_session::exit::Failure;
+use serde::{Deserialize, Serialize};
+
+const STATE: &str = "reboots.json";
+/// Boots with the same parameters that may fail to come up: one may be a power cut.
+const TRIES: u32 = 2;
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    /// The number of requested boots.
+    pub boots: u64,
+    /// The last requested one, until its purpose is achieved.
+    pub armed: Option<Armed>,
+    /// Whether each parameter alone came up; first the untouched machine, by the empty name.
+    pub trials: Vec<Trial>,
+    /// Parameter sets with which the machine fell back to others.
+    pub fallen: Vec<Fallen>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Armed {
+    /// The number of the boot, as on its command line.
+    pub boot: u64,
+    /// The purpose of the boot.
+    pub purpose: String,
+    /// The boot in which it was requested.
+    pub during: String,
+    /// The boot in which it came up: another one with its number is not the requested one.
+    #[serde(default)]
+    pub came_up_in: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    pub name: String,
+    pub came_up: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Fallen {
+    pub names: Vec<String>,
+    pub times: u32,
+}
+
+impl State {
+    /// # Errors
+    /// The state cannot be read.
+    pub fn read(directory: &Directory) -> Result<State, Failure> {
+        let member = directory.member(STATE);
+        match member.exists() {
+            true => member.read_json().map_err(Failure::failed),
+            false => Ok(State::default()),
+        }
+    }
+
+    /// # Errors
+    /// The state cannot be written.
+    pub fn keep(&self, directory: &Directory) -> Result<(), Failure> {
+        directory.member(STATE).replace_json_durably(self).map_err(Failure::failed)
+    }
+
+    /// Forgets the requested boot: the next boot means nothing.
+    ///
+    /// # Errors
+    /// The state cannot be written.
+    pub fn forget(&mut self, directory: &Directory) -> Result<(), Failure> {
+        self.armed = None;
+        self.keep(directory)
+    }
+
+    /// The parameter to try alone next; empty for the untouched machine.
+    pub fn next_trial(&self, spec: &Spec) -> Option<Vec<String>> {
+        match self.trials.len() {
+            0 => Some(Vec::new()),
+            tried => spec.settings.get(tried - 1).map(|setting| vec![setting.name.clone()]),
+        }
+    }
+
+    /// The tuning with the parameters that came up alone.
+    pub fn that_came_up(&self, spec: &Spec) -> Spec {
+        let fell = |setting: &Setting| {
+            self.trials.iter().any(|trial| trial.name == setting.name && !trial.came_up)
+        };
+        let mut spec = spec.clone();
+        for setting in std::mem::take(&mut spec.settings) {
+            match fell(&setting) {
+                true => spec.left_out.push(NotTried {
+                    name: setting.name,
+                    why: "a boot with it did not come up, or came up without it".to_owned(),
+                }),
+                false => spec.settings.push(setting),
+            }
+        }
+        spec
+    }
+
+    pub fn fell_again(&mut self, names: &[String]) {
+        match self.fallen.iter_mut().find(|fallen| fallen.names == names) {
+            Some(fallen) => fallen.times += 1,
+            None => self.fallen.push(Fallen { names: names.to_vec(), times: 1 }),
+        }
+    }
+
+    /// Whether these parameters are not tried any more.
+    pub fn is_given_up(&self, names: &[String]) -> bool {
+        self.fallen.iter().any(|fallen| fallen.names == names && fallen.times >= TRIES)
+    }
+}

@@ -1,0 +1,310 @@
+//! A tuning from its request to its findings.
+
+use super::blocks::{Blocks, Measured, Runs};
+use super::changes::{Changes, differences, refusal, snapshot};
+use super::cost::Throughput;
+use super::directory::{Directory, Spec};
+use super::setting::Setting;
+use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
+use punctual_core::Nanos;
+use punctual_host::files::{Files, Root};
+use punctual_host::isolate::check_rights;
+use punctual_host::journal;
+use punctual_report::format;
+use punctual_session::exit::Failure;
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::Listener;
+use punctual_stats::tune::{Block, Figure, Machine, Request, Tuning, conduct, required};
+use std::path::Path;
+use std::time::Instant;
+
+/// The result of a tuning.
+pub struct Ended {
+    pub document: TuningDocument,
+    /// Why the tuning ended early; the settings are reverted, and it can be resumed.
+    pub broken: Option<Failure>,
+}
+
+/// Begins a tuning.
+///
+/// # Errors
+/// The tuning cannot begin. Nothing is changed then, or all changes are reverted.
+pub fn begin(
+    place: &Path,
+    experiment: &[u8],
+    spec: Spec,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    let interrupts = Interrupts::listen()?;
+    let (files, store) = (Root::system(), journal::Directory::system());
+    if spec.guest.is_some() {
+        let directory = Directory::create(place, experiment, &spec)?;
+        return with_runs(None, &directory, &spec, interrupts, messages);
+    }
+    check_rights(&files).map_err(Failure::refused)?;
+    let changes = Changes { files: &files, store: &store };
+    let spec = tried_once(&changes, spec)?;
+    let directory = Directory::create(place, experiment, &spec)?;
+    with_runs(Some(&changes), &directory, &spec, interrupts, messages)
+}
+
+/// Resumes a tuning.
+///
+/// # Errors
+/// There is no tuning, or the machine has changed.
+pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Ended), Failure> {
+    let (files, store) = (Root::system(), journal::Directory::system());
+    let (directory, spec) = Directory::open(place)?;
+    if spec.guest.is_none() {
+        check_rights(&files).map_err(Failure::refused)?;
+    }
+    let interrupts = Interrupts::listen()?;
+    let changes = Changes { files: &files, store: &store };
+    let changes = spec.guest.is_none().then_some(&changes);
+    let ended = with_runs(changes, &directory, &spec, interrupts, messages)?;
+    Ok((spec, ended))
+}
+
+fn with_runs(
+    changes: Option<&Changes>,
+    directory: &Directory,
+    spec: &Spec,
+    interrupts: Interrupts,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    let mut runs = Runs {
+        experiment: directory.experiment(),
+        place: directory.runs(),
+        figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
+        spec: spec.clone(),
+        interrupts,
+        began: Instant::now(),
+    };
+    tune(changes, directory, spec, &mut runs, messages)
+}
+
+/// Applies and reverts each setting once: writes that the kernel refuses are left out, and a
+/// setting without any writes left is not tried.
+///
+/// # Errors
+/// No setting is left, or one could not be reverted.
+pub fn tried_once(changes: &Changes, mut spec: Spec) -> Result<Spec, Failure> {
+    changes.restore()?;
+    let before = snapshot(changes.files, &spec.settings);
+    let mut kept = Vec::new();
+    for mut setting in std::mem::take(&mut spec.settings) {
+        let results = changes.set(&[&setting]);
+        changes.restore()?;
+        let results = results?;
+        let refused: Vec<String> = results.iter().filter_map(refusal).collect();
+        let mut results = results.iter();
+        setting.writes.retain(|_| results.next().is_some_and(|result| refusal(result).is_none()));
+        match setting.writes.is_empty() {
+            false => kept.push(setting),
+            true => {
+                let why = refused.into_iter().next();
+                let why = why.unwrap_or_else(|| "it changes nothing".to_owned());
+                spec.left_out.push(NotTried { name: setting.name, why });
+            }
+        }
+    }
+    spec.settings = kept;
+    unchanged(changes.files, &before, &spec)?;
+    if spec.settings.is_empty() {
+        return Err(Failure::refused("no setting is left to try: see `punctual tune --list`"));
+    }
+    Ok(spec)
+}
+
+fn unchanged(
+    files: &dyn Files,
+    before: &[journal::record::FileValue],
+    spec: &Spec,
+) -> Result<(), Failure> {
+    let after = snapshot(files, &spec.settings);
+    let is_kept = |file: &&journal::record::FileValue| after.iter().any(|of| of.path == file.path);
+    let before: Vec<_> = before.iter().filter(is_kept).cloned().collect();
+    let changed = differences(&before, &after);
+    match changed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::failed(format!(
+            "settings are not as they were before the tuning:\n  {}",
+            changed.join("\n  ")
+        ))),
+    }
+}
+
+/// The contents of the settings' files at the time of the request.
+fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
+    let writes = spec.settings.iter().flat_map(|setting| &setting.writes);
+    let mut all: Vec<_> = writes
+        .map(|write| journal::record::FileValue {
+            path: write.path.clone(),
+            value: write.old.clone(),
+        })
+        .collect();
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all.dedup_by(|a, b| a.path == b.path);
+    all
+}
+
+/// Runs the tuning on a machine that measures blocks. However it ends, the settings are reverted;
+/// only killing this process leaves them to the journal. Without `changes` blocks boot with their
+/// settings, and nothing is changed here.
+///
+/// # Errors
+/// The tuning cannot begin, or the settings cannot be reverted.
+pub fn tune(
+    changes: Option<&Changes>,
+    directory: &Directory,
+    spec: &Spec,
+    blocks: &mut dyn Blocks,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    let restore = || {
+        let Some(changes) = changes else { return Ok(()) };
+        changes.restore().and_then(|()| unchanged(changes.files, &as_asked(spec), spec))
+    };
+    restore()?;
+    let (kept, mut tuning) = directory.replay(spec)?;
+    let before = kept.last().map_or(Nanos::ZERO, |block| block.elapsed);
+    let mut machine = OnMachine {
+        changes,
+        directory,
+        spec,
+        blocks,
+        messages,
+        kept,
+        before,
+        refused: None,
+        last: None,
+        throughput: Throughput::default(),
+    };
+    let ran = conduct(&mut tuning, &mut machine);
+    let kept = machine.kept;
+    messages.replace_line("");
+    let restored = restore();
+    let mut document = document(spec, &tuning, &kept);
+    if ran.is_err() {
+        document.ended = TuningEnd::Interrupted;
+    }
+    directory.write(&document)?;
+    restored?;
+    Ok(Ended { document, broken: ran.err() })
+}
+
+/// The findings, with the facts that the experiment does not know.
+pub fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
+    let mut found = tuning.outcome(&spec.figure);
+    if let Some(cost) = found.set.as_mut().and_then(|set| set.cost.as_mut()) {
+        cost.command = spec.cost.iter().map(shell_words::join).collect();
+        cost.why = blocks.iter().rev().find_map(|block| block.no_throughput.clone());
+    }
+    let require = spec.require.as_ref().and_then(|text| text.parse().ok());
+    let is_recommended = !found.recommended.is_empty();
+    TuningDocument {
+        experiment: spec.experiment.clone(),
+        kernel: spec.kernel.clone(),
+        target: spec.guest.clone(),
+        not_tried: spec.left_out.clone(),
+        required: require.map(|require| required(&require, blocks, is_recommended)),
+        ..found
+    }
+}
+
+/// This machine, as the experiment's interface.
+struct OnMachine<'a> {
+    changes: Option<&'a Changes<'a>>,
+    directory: &'a Directory,
+    spec: &'a Spec,
+    blocks: &'a mut dyn Blocks,
+    messages: Listener,
+    kept: Vec<BlockRecord>,
+    /// The time of earlier processes.
+    before: Nanos,
+    /// Why the next block cannot be used: a setting was refused that was accepted before.
+    refused: Option<String>,
+    last: Option<Measured>,
+    throughput: Throughput,
+}
+
+impl Machine for OnMachine<'_> {
+    type Error = Failure;
+
+    fn apply(&mut self, on: &[bool]) -> Result<(), Failure> {
+        let settings = self.spec.settings.iter().zip(on).filter(|(_, on)| **on);
+        let settings: Vec<&Setting> = settings.map(|(setting, _)| setting).collect();
+        let results = self.changes.map_or(Ok(Vec::new()), |changes| changes.set(&settings))?;
+        self.refused = results.iter().find_map(refusal);
+        Ok(())
+    }
+
+    fn settle(&mut self, time: Nanos) -> Result<(), Failure> {
+        if time > Nanos::ZERO { self.blocks.wait(time) } else { Ok(()) }
+    }
+
+    fn measure(&mut self, request: &Request) -> Result<Option<f64>, Failure> {
+        let number = self.kept.len() as u64 + 1;
+        let measured = match self.refused.clone() {
+            Some(why) => Measured { figure: None, why: Some(why) },
+            None => self.blocks.measure(number, &request.on)?,
+        };
+        let figure = measured.figure;
+        self.last = Some(measured);
+        Ok(figure)
+    }
+
+    fn throughput(&mut self) -> Result<Option<f64>, Failure> {
+        let Some(command) = &self.spec.cost else { return Ok(None) };
+        self.throughput = self.blocks.throughput(command, self.spec.cost_time())?;
+        Ok(self.throughput.per_second)
+    }
+
+    fn elapsed(&self) -> Nanos {
+        self.before + self.blocks.elapsed()
+    }
+
+    fn keep(&mut self, request: &Request, block: Block) -> Result<(), Failure> {
+        let record = BlockRecord {
+            number: self.kept.len() as u64 + 1,
+            purpose: request.purpose.word().to_owned(),
+            on: self.spec.names(&request.on),
+            figure: block.figure,
+            worst: None,
+            why: self.last.take().and_then(|measured| measured.why),
+            throughput: block.throughput,
+            no_throughput: std::mem::take(&mut self.throughput).why,
+            elapsed: block.elapsed,
+        };
+        self.directory.keep(&record)?;
+        progress(self.messages, self.spec, &record);
+        self.kept.push(record);
+        Ok(())
+    }
+}
+
+/// Shows a line of each block; on a terminal it replaces the one before, unless the block is
+/// unusable.
+pub fn progress(messages: Listener, spec: &Spec, block: &BlockRecord) {
+    let figure = match (block.figure, &block.why) {
+        (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),
+        (None, why) => {
+            format!("cannot be used: {}", format::plain(why.as_deref().unwrap_or("not known")))
+        }
+    };
+    let on = match block.on.as_slice() {
+        [] => "untouched".to_owned(),
+        on => format::counted(on.len() as u64, "setting"),
+    };
+    let line = format!(
+        "{} of {}: block {}, {on}: {} {figure}",
+        format::roughly(block.elapsed),
+        format::roughly(spec.within),
+        block.number,
+        spec.figure,
+    );
+    match messages.line_width() {
+        Some(_) if block.figure.is_some() => messages.replace_line(&line),
+        _ => messages.progress(&line),
+    }
+}
