@@ -16,6 +16,7 @@ pub mod equivalence;
 pub mod event;
 pub mod fact;
 pub mod finding;
+pub mod format;
 pub mod histogram;
 pub mod limit;
 pub mod made_of;

@@ -20,7 +20,6 @@ pub mod probes;
 pub mod scopes;
 pub mod steal;
 pub mod threads;
-pub mod truth;
 pub mod values;
 
 pub use event_counts::EventCounts;

@@ -57,7 +57,6 @@ pub enum Command {
     Isolate(commands::isolate::Args),
     Ssh(commands::ssh::Args),
     Tune(commands::tune::Args),
-    Truth(commands::truth::Args),
     Convert(commands::convert::Args),
     #[cfg(feature = "manual")]
     Completions(commands::completions::Args),
@@ -127,7 +126,6 @@ impl Command {
             Command::Lab(args) => commands::lab::run(args),
             Command::Hunt(args) => commands::hunt::run(args),
             Command::Sections(args) => commands::sections::run(args),
-            Command::Truth(args) => commands::truth::run(args),
             Command::Tune(args) => commands::tune::run(args),
             Command::Pairs(args) => commands::pairs::run(args),
             Command::Occupancy(args) => commands::occupancy::run(args),

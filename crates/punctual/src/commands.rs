@@ -37,6 +37,5 @@ mod stored;
 pub mod tail;
 pub mod trace;
 pub mod trend;
-pub mod truth;
 pub mod tune;
 pub mod watch;

@@ -14,7 +14,6 @@ use exit::Exit;
 use punctual_lab::ssh::agent;
 use punctual_measure::load::{guard, launch};
 use punctual_measure::workload::heap;
-use punctual_study::truth::{inject, subject};
 use punctual_sys::signals;
 use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
@@ -70,15 +69,6 @@ fn serve() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == load::ARGUMENT) {
         return load::serve(&std::env::args().nth(2).unwrap_or_default());
     }
-    // So are the process that injects known delays, and the one that meets them.
-    let of_truth = |first: &str| std::env::args_os().nth(1).is_some_and(|given| given == first);
-    let rest = || std::env::args().skip(2);
-    if of_truth(inject::ARGUMENT) {
-        return ended(inject::serve(rest()));
-    }
-    if of_truth(subject::ARGUMENT) {
-        return ended(subject::serve(rest()));
-    }
     // So is punctual on another system, with a run sent there.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
@@ -91,14 +81,4 @@ fn serve() -> ExitCode {
         failure.exit
     });
     ExitCode::from(exit as u8)
-}
-
-fn ended(served: std::io::Result<()>) -> ExitCode {
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            output::complain(&why.to_string());
-            ExitCode::FAILURE
-        }
-    }
 }

@@ -2,8 +2,8 @@
 
 use crate::exit::Failure;
 use punctual_bundle::{Member, Timebase, is_private};
+use punctual_core::format::{is_unsafe, width_of};
 use punctual_plan::Problems;
-use punctual_report::format::{is_unsafe, width_of};
 use punctual_session::messages::{Listener, Messages};
 use punctual_sys::standard_output;
 use std::fs::{File, OpenOptions};

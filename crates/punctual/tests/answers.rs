@@ -3,8 +3,8 @@
 use crate::common::punctual;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
+use punctual_core::format;
 use punctual_report::answer::{self, Evidence};
-use punctual_report::format;
 use punctual_report::remedies::Rules;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_session::explained::{self, Wanted};

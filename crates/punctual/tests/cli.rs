@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 49] = [
     "",
     "demo",
     "new",
@@ -37,7 +37,6 @@ const COMMANDS: [&str; 50] = [
     "tune report",
     "tune apply",
     "tune undo",
-    "truth",
     "import",
     "trace",
     "recipe",

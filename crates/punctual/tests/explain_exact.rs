@@ -278,7 +278,7 @@ fn sections_of_known_length_are_found_by_function() {
         return;
     }
     let place = Place::with("");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../study/src/truth/module");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../truth/module");
     let Some(module) = testing::or_skip(kernel.build_module(&source, "punctual_truth")) else {
         return;
     };

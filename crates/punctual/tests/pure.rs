@@ -41,6 +41,5 @@ mod tail;
 mod target_vm;
 mod terminal;
 mod trend;
-mod truth;
 mod tune;
 mod words;

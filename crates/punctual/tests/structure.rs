@@ -31,6 +31,7 @@ const FLOORS: &[&str] = &[
     "session",
     "study",
     "punctual",
+    "truth",
 ];
 
 #[test]

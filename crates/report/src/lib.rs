@@ -3,7 +3,6 @@
 
 pub mod answer;
 pub mod export;
-pub mod format;
 pub mod html;
 pub mod marks;
 pub mod naming;
@@ -15,3 +14,5 @@ pub mod sentence;
 mod tables;
 pub mod terminal;
 mod verdict;
+
+use punctual_core::format;

@@ -1,216 +1,73 @@
-//! Figures as OpenMetrics text: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
-//!
-//! Times are in seconds, as the specification requires. Buckets are cumulative; their edges are as
-//! exact as the histogram, within 0.1 %.
+//! The histories of a directory as OpenMetrics text: the newest run, and whether it is worse than earlier runs.
 
-mod trend;
+use punctual_bundle::baseline::{TrendDocument, TrendFigure, TrendHistory};
+use punctual_bundle::openmetrics::{Exposition, Label};
+use punctual_core::Nanos;
 
-use punctual_bundle::Verdict;
-use punctual_bundle::summary::VerdictWord;
-use punctual_core::{Nanos, SeriesData};
-use std::fmt::Write;
-pub use trend::trend;
+type Labelled<V> = Vec<(Vec<Label<'static>>, V)>;
 
-/// A label and its value.
-pub type Label<'a> = (&'a str, String);
-
-/// A text under construction.
-#[derive(Default)]
-pub struct Exposition {
-    text: String,
-}
-
-/// The type of a family of metrics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Type {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
-impl Type {
-    fn word(self) -> &'static str {
-        match self {
-            Type::Counter => "counter",
-            Type::Gauge => "gauge",
-            Type::Histogram => "histogram",
-        }
-    }
-}
-
-/// Upper edges of the buckets in ns: 1, 2 and 5 of each decade from 1 µs to 10 s.
-const EDGES: [i64; 22] = [
-    1_000,
-    2_000,
-    5_000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-    200_000,
-    500_000,
-    1_000_000,
-    2_000_000,
-    5_000_000,
-    10_000_000,
-    20_000_000,
-    50_000_000,
-    100_000_000,
-    200_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_000_000_000,
-    5_000_000_000,
-    10_000_000_000,
-];
-
-impl Exposition {
-    /// Counters; `name` without `_total`.
-    pub fn counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
-        self.family(name, Type::Counter, help, all, |text, name, labels, value| {
-            sample(text, name, "_total", labels, &value.to_string());
-        });
-    }
-
-    /// Cumulative times, in seconds: `name` ends in `_seconds`.
-    pub fn time_counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
-        self.family(name, Type::Counter, help, all, |text, name, labels, value| {
-            sample(text, name, "_total", labels, &seconds(value.ns().into()));
-        });
-    }
-
-    /// Times, in seconds: `name` ends in `_seconds`.
-    pub fn time_gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
-        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
-            sample(text, name, "", labels, &seconds(value.ns().into()));
-        });
-    }
-
-    /// The verdict, if known: the metric of the word that holds is 1, the others are 0. The exit
-    /// code adds information: it shows a failure even if nothing was required.
-    pub fn verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
-        let words = VerdictWord::ALL.map(Some).into_iter().chain([None]);
-        let is_it = words.map(|word| {
-            let text = word.map_or("none-asked", VerdictWord::word).to_owned();
-            let labels = labels.iter().cloned().chain([("verdict", text)]).collect();
-            (labels, u64::from(verdict.word == word))
-        });
-        let help = "Of all requirements and limits together, once the measurement has ended.";
-        self.gauges("punctual_verdict", help, &is_it.collect::<Vec<_>>());
-        let code = [(labels.to_vec(), u64::from(verdict.exit() as u8))];
-        self.gauges(
-            "punctual_exit_code",
-            "That follows from the verdict: 0 where all is met.",
-            &code,
-        );
-    }
-
-    pub fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
-        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
-            sample(text, name, "", labels, &value.to_string());
-        });
-    }
-
-    /// Histograms of latencies, in seconds: `name` ends in `_seconds`.
-    pub fn histograms(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, &SeriesData)]) {
-        self.family(name, Type::Histogram, help, all, |text, name, labels, data| {
-            histogram(text, name, labels, data);
-        });
-    }
-
-    /// Writes a family; one without samples is omitted.
-    fn family<V>(
-        &mut self,
-        name: &str,
-        kind: Type,
-        help: &str,
-        all: &[(Vec<Label<'_>>, V)],
-        write: impl Fn(&mut String, &str, &[Label<'_>], &V),
-    ) {
-        if all.is_empty() {
-            return;
-        }
-        let _ = writeln!(self.text, "# TYPE {name} {}", kind.word());
-        if name.ends_with("_seconds") {
-            let _ = writeln!(self.text, "# UNIT {name} seconds");
-        }
-        let _ = writeln!(self.text, "# HELP {name} {}", escaped(help));
-        all.iter().for_each(|(labels, value)| write(&mut self.text, name, labels, value));
-    }
-
-    pub fn finish(mut self) -> String {
-        self.text += "# EOF\n";
-        self.text
-    }
-}
-
-fn histogram(text: &mut String, name: &str, labels: &[Label<'_>], data: &SeriesData) {
-    let bucket = |text: &mut String, edge: String, count: u64| {
-        let labels: Vec<Label<'_>> = labels.iter().cloned().chain([("le", edge)]).collect();
-        sample(text, name, "_bucket", &labels, &count.to_string());
+/// The metrics of all histories, with the labels `experiment`, `machine` and `kernel`; `figure` too
+/// for those of one figure. Unknown values are absent.
+pub fn trend(document: &TrendDocument) -> String {
+    let mut text = Exposition::default();
+    let all = &document.histories;
+    let of_each = |of: &dyn Fn(&TrendHistory) -> u64| -> Labelled<u64> {
+        all.iter().map(|history| (labels(history), of(history))).collect()
     };
-    // The count comes from the histogram: while it is being filled, other counters may differ.
-    let all = data.whole.len();
-    for edge in EDGES {
-        bucket(text, seconds(edge.into()), data.whole.count_between(0, edge as u64));
-    }
-    bucket(text, "+Inf".to_owned(), all);
-    sample(text, name, "_count", labels, &all.to_string());
-    // OpenMetrics allows no `_sum` that can decrease.
-    if data.min.is_none_or(|min| min.ns() >= 0) {
-        sample(text, name, "_sum", labels, &seconds(data.sum));
-    }
+    let kept = of_each(&|history| history.runs.len() as u64);
+    text.gauges("punctual_trend_runs", "Runs of the history.", &kept);
+    let missing = of_each(&|history| history.held.missing);
+    let help = "Runs that are missing before a newest run is judged.";
+    text.gauges("punctual_trend_missing_runs", help, &missing);
+    let help = "Whether the newest run is worse than those before it; absent where none is judged.";
+    text.gauges("punctual_trend_worse", help, &worse(all));
+    let newest = |figure: &TrendFigure| figure.values.last().copied().flatten();
+    let (times, counts) = by_kind(all, newest);
+    text.time_gauges("punctual_trend_value_seconds", "Times of the newest run.", &times);
+    text.gauges("punctual_trend_value", "Counts of the newest run.", &counts);
+    let level = |figure: &TrendFigure| figure.levels.last()?.median;
+    let (times, counts) = by_kind(all, level);
+    let help = "Times: the median over the runs of the newest level.";
+    text.time_gauges("punctual_trend_level_seconds", help, &times);
+    text.gauges("punctual_trend_level", "Counts: the same.", &counts);
+    text.finish()
 }
 
-fn sample(text: &mut String, name: &str, suffix: &str, labels: &[Label<'_>], value: &str) {
-    let labels: Vec<String> =
-        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-    let labels =
-        if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-    let _ = writeln!(text, "{name}{suffix}{labels} {value}");
+fn labels(history: &TrendHistory) -> Vec<Label<'static>> {
+    vec![
+        ("experiment", history.experiment.clone()),
+        ("machine", history.machine.clone()),
+        ("kernel", history.kernel.clone()),
+    ]
 }
 
-/// ns as seconds, exactly, and always with a point: `0.00012`, `1.0`.
-fn seconds(ns: i128) -> String {
-    const SECOND: u128 = 1_000_000_000;
-    let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
-    let fraction = format!("{:09}", ns % SECOND);
-    let fraction = fraction.trim_end_matches('0');
-    let fraction = if fraction.is_empty() { "0" } else { fraction };
-    format!("{sign}{}.{fraction}", ns / SECOND)
+fn of_figure(history: &TrendHistory, figure: &TrendFigure) -> Vec<Label<'static>> {
+    labels(history).into_iter().chain([("figure", figure.name.clone())]).collect()
 }
 
-/// Escaped for the format and for terminals.
-fn escaped(value: &str) -> String {
-    let line = |line: &str| crate::format::plain(line).replace('\\', "\\\\").replace('"', "\\\"");
-    value.split('\n').map(line).collect::<Vec<_>>().join("\\n")
+/// Each figure of the histories whose newest run is judged: 1 if it is worse.
+fn worse(all: &[TrendHistory]) -> Labelled<u64> {
+    let judged = all.iter().filter(|one| one.held.missing == 0 && one.held.not_held.is_none());
+    let each = judged.flat_map(|history| {
+        history.figures.iter().map(|figure| {
+            let is_worse = history.held.worse.iter().any(|worse| worse.figure == figure.name);
+            (of_figure(history, figure), u64::from(is_worse))
+        })
+    });
+    each.collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_in_metric_labels_are_escaped() {
-        let mut text = String::new();
-        sample(&mut text, "x", "_total", &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())], "1");
-        assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\n\"} 1\n");
-    }
-
-    #[test]
-    fn seconds_in_metrics_are_exact() {
-        let cases = [
-            (0, "0.0"),
-            (1, "0.000000001"),
-            (1_000, "0.000001"),
-            (120_000, "0.00012"),
-            (1_000_000_000, "1.0"),
-            (-1_500_000_000, "-1.5"),
-            (i128::from(i64::MAX) * 1_000, "9223372036854.775807"),
-        ];
-        for (ns, text) in cases {
-            assert_eq!(seconds(ns), text);
+fn by_kind(
+    all: &[TrendHistory],
+    of: impl Fn(&TrendFigure) -> Option<f64>,
+) -> (Labelled<Nanos>, Labelled<u64>) {
+    let (mut times, mut counts) = (Vec::new(), Vec::new());
+    for (history, figure) in all.iter().flat_map(|one| one.figures.iter().map(move |f| (one, f))) {
+        let Some(value) = of(figure).filter(|value| value.is_finite()) else { continue };
+        match figure.is_time {
+            true => times.push((of_figure(history, figure), Nanos(value.round() as i64))),
+            false => counts.push((of_figure(history, figure), value.round().max(0.0) as u64)),
         }
-        assert_eq!(seconds(i128::from(i64::MAX) * 1_000), "9223372036854.775807");
     }
+    (times, counts)
 }

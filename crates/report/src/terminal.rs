@@ -26,7 +26,6 @@ mod table;
 mod tail;
 mod title;
 mod trend;
-mod truth;
 mod tune;
 mod watched;
 mod worst_explained;
@@ -36,9 +35,7 @@ pub use answer::{answer, closing};
 pub use brief::brief;
 pub use checks::checks;
 pub use comparison::comparison;
-pub use counts::{
-    LiveCount, count_note, count_share, counts, live_counts_header, live_counts_line,
-};
+pub use counts::{LiveCount, counts, live_counts_header, live_counts_line};
 pub use exact::exact;
 pub use explain::explanations;
 pub use hunt::hunt;
@@ -52,7 +49,6 @@ pub use recording::{busiest, recording};
 pub use sections::sections;
 pub use tail::tails;
 pub use trend::trend;
-pub use truth::truth;
 pub use tune::{tune, tune_settings};
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;

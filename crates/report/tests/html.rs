@@ -130,7 +130,7 @@ fn a_measure_of_several_cpus_has_a_small_histogram_of_each() {
     assert_eq!(panels.len(), series.len());
     for (panel, (_, series)) in panels.iter().zip(&series) {
         let cpu = series.meta.cpus.first().unwrap();
-        let max = punctual_report::format::micros(series.state.data.max.unwrap());
+        let max = punctual_core::format::micros(series.state.data.max.unwrap());
         assert!(panel.starts_with(&format!("CPU {cpu} max {max} µs")), "{panel}");
         assert!(panel.contains("300 samples"), "{panel}");
     }

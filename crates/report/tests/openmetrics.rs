@@ -2,8 +2,8 @@
 
 pub mod check;
 
+use punctual_bundle::openmetrics::Exposition;
 use punctual_core::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};
-use punctual_report::openmetrics::Exposition;
 
 fn data(latencies: &[i64]) -> SeriesData {
     let shape =

@@ -304,7 +304,7 @@ fn lines_do_not_exceed_the_terminal_width() {
     for name in ["good", "cut-off", "lossy", "imported", "workloads"] {
         for width in [80, 100, 120, 160] {
             for line in shown(name, &wide(width)).lines() {
-                let columns = punctual_report::format::width_of(line);
+                let columns = punctual_core::format::width_of(line);
                 assert!(columns <= width, "{name} at {width}: {columns} in {line:?}");
             }
         }

@@ -2,9 +2,9 @@
 
 pub use punctual_bundle::Exit;
 
+use punctual_core::format::plain;
 use punctual_lab::LabError;
 use punctual_plan::Problems;
-use punctual_report::format::plain;
 use std::fmt::Display;
 use std::io;
 

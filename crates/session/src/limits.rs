@@ -6,11 +6,11 @@ use crate::recorded;
 use punctual_bundle::Bundle;
 use punctual_bundle::intervals::{LimitSummary, PairsDocument};
 use punctual_bundle::summary::VerdictWord;
+use punctual_core::format::counted;
 use punctual_core::{Finding, Names, Severity};
 use punctual_explain::pairs::{
     Detail, EndpointError, Pairing, PairingOptions, Prepared, Request, RequestError, document,
 };
-use punctual_report::format::counted;
 
 /// A limit and its result.
 pub type Judged = (String, LimitSummary);

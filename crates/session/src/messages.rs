@@ -38,5 +38,5 @@ impl Messages for Silent {
 
 /// A path, safe to show in a message.
 pub fn shown(path: &Path) -> String {
-    punctual_report::format::plain(&path.to_string_lossy())
+    punctual_core::format::plain(&path.to_string_lossy())
 }

@@ -168,7 +168,7 @@ fn beside(directory: &Path, kernel: &str) -> Result<PathBuf, Failure> {
 fn neither(other: &str, mut why: Failure) -> Failure {
     if !Path::new(other).exists() {
         let text = format!("--against {other}: there is no such bundle, and on such a kernel:");
-        let text = punctual_report::format::plain(&text);
+        let text = punctual_core::format::plain(&text);
         why.parts.insert(0, Part::Text(text));
     }
     why

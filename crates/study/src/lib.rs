@@ -6,7 +6,7 @@
 //!    instruction.
 //! 2. [`targets`]: a run elsewhere.
 //! 3. [`labs`]: many runs; [`hunt`]: a search; [`tune`]: which settings help; [`baseline`]: the
-//!    earlier runs; [`truth`].
+//!    earlier runs.
 
 // These macros panic if the terminal was closed: `messages` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
@@ -19,5 +19,4 @@ pub mod labs;
 pub mod replayed;
 pub mod sections;
 pub mod targets;
-pub mod truth;
 pub mod tune;

@@ -4,12 +4,12 @@ use super::bundle::show_options;
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_core::CpuSet;
+use punctual_core::format::plain;
 use punctual_core::words::{nearest, suggestion};
 use punctual_host::check::{self, Context, RuleResult, Verdict};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus_on};
 use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepResult};
-use punctual_report::format::plain;
 use punctual_report::terminal::{self, CheckRule};
 
 /// Check whether this system is configured for real time, rule by rule

@@ -1,7 +1,7 @@
 //! One line about an attached program.
 
 use crate::output;
-use punctual_report::format;
+use punctual_core::format;
 use punctual_session::attach::watcher::{Attached, Watcher};
 
 /// The line, which overwrites itself.

@@ -1,6 +1,6 @@
 //! Lines on a pipe: one per series at each refresh.
 
-use punctual_report::format::{duration, plain};
+use punctual_core::format::{duration, plain};
 use punctual_report::terminal::{LiveFigures, live_header, live_line};
 use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};

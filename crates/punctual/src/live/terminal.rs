@@ -11,7 +11,7 @@ mod line;
 
 use crate::output;
 use line::Paper;
-use punctual_report::format::clipped;
+use punctual_core::format::clipped;
 use punctual_session::attach::watcher::{self, Attached, Disturbed};
 use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};

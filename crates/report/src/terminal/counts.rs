@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
 use crate::tables::{Cell, Column, Table};
-use punctual_bundle::{Count, CountSource, Counts};
+use punctual_bundle::{Count, Counts};
 use punctual_core::{Fact, Nanos};
 
 /// The counts as a table, times below it, and why counts are missing.
@@ -53,38 +53,9 @@ fn row(one: &Count) -> Vec<Cell> {
         count,
         each(one.per_second),
         each(one.per_cpu_second),
-        Cell::text(count_share(one)),
-        Cell::text(count_note(one)),
+        Cell::text(one.relation()),
+        Cell::text(one.note()),
     ]
-}
-
-/// Its relation to another count; empty if there is none.
-pub fn count_share(one: &Count) -> String {
-    one.share.as_ref().map_or(String::new(), |share| match share.of.as_str() {
-        // Instructions are not a part of cycles.
-        "cycles" => format!("{:.2} per cycle", share.share),
-        of => format!("{} of {of}", format::percent(share.share)),
-    })
-}
-
-/// How it was counted, if not as usual.
-pub fn count_note(one: &Count) -> String {
-    let mut notes = Vec::new();
-    if let (true, Some(enabled), Some(running)) = (one.scaled, one.enabled, one.running) {
-        let share = running.0 as f64 / (enabled.0.max(1)) as f64;
-        notes.push(format!("scaled: counted {} of the time", format::percent(share)));
-    }
-    if one.user_only {
-        notes.push("user mode only".to_owned());
-    }
-    if one.count.known().is_some() {
-        match one.source {
-            CountSource::PerfEvent => {}
-            CountSource::Wait4 => notes.push("from wait4(2)".to_owned()),
-            CountSource::Proc => notes.push("from /proc".to_owned()),
-        }
-    }
-    notes.join(", ")
 }
 
 fn rate(rate: f64) -> String {

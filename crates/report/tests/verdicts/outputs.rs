@@ -2,10 +2,10 @@
 
 use crate::openmetrics::check::read;
 use punctual_bundle::Bundle;
+use punctual_bundle::openmetrics::Exposition;
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::export::{Format, KcidbOptions, export, write_kcidb};
 use punctual_report::html::{ReportInput, report};
-use punctual_report::openmetrics::Exposition;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_stats::{summarize, views};
 use scraper::{Html, Selector};

@@ -1,9 +1,9 @@
 //! The delays of a thread's longest cycles.
 
 use punctual_core::cycle::{Cycle, task_label};
+use punctual_core::format;
 use punctual_core::{Cell, Column, Split, Table};
 use punctual_explain::cycles::{CallNames, find_delay};
-use punctual_report::format;
 use std::cmp::Reverse;
 
 /// A row for each of these cycles, with the parts longer than in a typical one; `None` without any.

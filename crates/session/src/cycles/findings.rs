@@ -1,9 +1,9 @@
 //! Findings about failed measurements and writes.
 
 use punctual_bundle::BundleError;
+use punctual_core::format;
 use punctual_core::{Finding, Nanos, Severity};
 use punctual_record::StartError;
-use punctual_report::format;
 
 /// A thread whose cycles cannot be passed to the kernel.
 pub fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {

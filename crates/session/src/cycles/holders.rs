@@ -2,8 +2,8 @@
 
 use super::names::comm;
 use punctual_core::cycle::{Cycle, LockEvidence, LockHolder, id_here};
+use punctual_core::format;
 use punctual_core::{Cell, Column, Nanos, Table};
-use punctual_report::format;
 use std::collections::BTreeMap;
 
 /// The maximum number of distinguished holders, and of shown ones.

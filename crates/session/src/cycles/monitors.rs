@@ -2,10 +2,10 @@
 //! ones about the measured threads.
 
 use punctual_core::event::{NamedTracepoint, RecordBytes, TracepointFormat};
+use punctual_core::format;
 use punctual_core::{CpuSet, Event, EventKind, Finding, Severity};
 use punctual_host::files::Files;
 use punctual_record::{Backend, Recorder, Request, wire};
-use punctual_report::format;
 use std::collections::BTreeMap;
 
 const RV: &str = "/sys/kernel/tracing/rv";

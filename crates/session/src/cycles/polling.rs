@@ -8,8 +8,8 @@ use super::source::ThreadFacts;
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING, UNKNOWN_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Gap, SeriesKind, TaskName, ThreadTimes, id_here};
+use punctual_core::format;
 use punctual_core::{Cell, Clock, Column, MonotonicNs, Nanos, Notes, Table};
-use punctual_report::format;
 use std::collections::BTreeMap;
 
 /// The kind of a thread without a wait.

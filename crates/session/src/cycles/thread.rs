@@ -16,6 +16,7 @@ use super::worst::WorstCycles;
 use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName, id_here};
+use punctual_core::format;
 use punctual_core::{
     Cell, Clock, Column, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity, Table,
 };
@@ -23,7 +24,6 @@ use punctual_explain::cycles::lint::HostFacts;
 use punctual_explain::cycles::{
     Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, NotEnded, infer,
 };
-use punctual_report::format;
 use punctual_stats::SeriesView;
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 
 use super::source::CycleRecorder;
 use punctual_core::cycle::{Cycle, Moment, MomentKind, task_label};
+use punctual_core::format;
 use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
 use punctual_explain::cycles::CallNames;
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
-use punctual_report::format;
 use punctual_sys::clock;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

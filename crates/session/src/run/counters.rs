@@ -43,7 +43,7 @@ fn row(count: &Count, thread: &Thread<'_>) -> Vec<Cell> {
     let name = if count.is_time { format!("{} (ns)", count.name) } else { count.name.clone() };
     let note = match &count.count {
         Fact::Unavailable(why) => format!("unavailable: {why}"),
-        _ => punctual_report::terminal::count_note(count),
+        _ => count.note(),
     };
     let per_sample =
         known.filter(|_| thread.samples > 0).map(|count| count as f64 / thread.samples as f64);
@@ -52,7 +52,7 @@ fn row(count: &Count, thread: &Thread<'_>) -> Vec<Cell> {
         name.into(),
         known.map_or_else(|| "unavailable".into(), Cell::from),
         per_sample.map_or(Cell::Nothing, Cell::Number),
-        punctual_report::terminal::count_share(count).into(),
+        count.relation().into(),
         note.into(),
     ]
 }

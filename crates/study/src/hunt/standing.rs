@@ -2,7 +2,7 @@
 
 use super::search::Search;
 use punctual_core::Nanos;
-use punctual_report::format::{count, counted, plain, roughly};
+use punctual_core::format::{count, counted, plain, roughly};
 use std::time::{Duration, Instant};
 
 /// The progress of a search.

@@ -3,8 +3,8 @@
 use super::directory::{Directory, Stamp, is_whole};
 use super::run_name::RunName;
 use punctual_bundle::{Bundle, Member, Outcome};
+use punctual_core::format::plain;
 use punctual_core::{CpuSet, Nanos};
-use punctual_report::format::plain;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::Interrupts;
 use punctual_sys::attributes::{affinity, set_affinity, tid};

@@ -6,7 +6,7 @@ use crate::exact::{self, HowMuch};
 use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
 use punctual_bundle::{Bundle, Member, Timebase};
 use punctual_core::Nanos;
-use punctual_report::format::{micros, plain};
+use punctual_core::format::{micros, plain};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::Interrupts;
 use punctual_session::messages::{Listener, Silent, shown};

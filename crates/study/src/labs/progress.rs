@@ -2,7 +2,7 @@
 
 use super::attempt::nanos;
 use punctual_core::Nanos;
-use punctual_report::format::{clipped, counted, duration, roughly};
+use punctual_core::format::{clipped, counted, duration, roughly};
 use punctual_session::messages::Messages;
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use super::directory::Spec;
 use super::setting::Setting;
 use punctual_bundle::tune::{Ratio, TuningDocument};
+use punctual_core::format;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::journal::record::Write;
-use punctual_report::format;
 
 /// The reader of the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

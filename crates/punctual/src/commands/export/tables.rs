@@ -3,8 +3,8 @@
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::{Bundle, Manifest, Member, lab};
+use punctual_core::format::{counted, plain};
 use punctual_report::export::fleet::{FleetRun, FleetTables, LabRun, Partition, id_of};
-use punctual_report::format::{counted, plain};
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
 use punctual_study::labs::run_name::RunName;

@@ -4,12 +4,12 @@ use super::journals::{journal_failure, system};
 use super::tweaks::Without;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_core::format::plain;
 use punctual_host::files::Root;
 use punctual_host::isolate::{
     self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus_on,
 };
 use punctual_host::journal::{Effect, StepResult};
-use punctual_report::format::plain;
 use std::fmt::Write;
 
 /// Create a partition and keep all other tasks off its CPUs

@@ -3,8 +3,8 @@
 use super::journals::system;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_core::format::plain;
 use punctual_host::isolate::{self, PartitionView};
-use punctual_report::format::plain;
 use std::fmt::Write;
 
 /// List the partitions with their CPUs and tasks

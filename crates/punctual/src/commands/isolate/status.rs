@@ -4,11 +4,11 @@ use super::create::section;
 use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_core::format::{counted, plain};
 use punctual_core::{CpuSet, Fact, Nanos};
 use punctual_host::isolate::{
     self, Activity, CpuActivity, InterruptActivity, Sampling, Standing, Status, TaskActivity,
 };
-use punctual_report::format::{counted, plain};
 use serde::Serialize;
 use std::fmt::Write;
 

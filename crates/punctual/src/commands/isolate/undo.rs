@@ -4,10 +4,10 @@ use super::create::section;
 use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit};
 use crate::output;
+use punctual_core::format::{counted, plain};
 use punctual_host::journal::record::Purpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
-use punctual_report::format::{counted, plain};
 use punctual_study::tune::reboots::system::going_on;
 use std::fmt::Write;
 

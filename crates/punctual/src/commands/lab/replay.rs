@@ -10,7 +10,7 @@ use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Nanos;
-use punctual_report::format::{micros, plain};
+use punctual_core::format::{micros, plain};
 use punctual_report::terminal;
 use punctual_session::interrupts::Interrupts;
 use punctual_session::messages::shown;

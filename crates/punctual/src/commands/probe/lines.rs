@@ -3,9 +3,9 @@
 use super::target::Target;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_core::format::{count, counted, plain};
 use punctual_record::symbols::lines::{SourceLines, WhichLines, list_lines};
 use punctual_record::symbols::{Function, Spec, resolve};
-use punctual_report::format::{count, counted, plain};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;

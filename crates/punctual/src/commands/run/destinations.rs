@@ -3,8 +3,8 @@
 use super::common::Common;
 use crate::commands::beside::refuse;
 use crate::exit::Failure;
+use punctual_core::format::plain;
 use punctual_plan::{Output, Plan, Workload};
-use punctual_report::format::plain;
 
 /// Checks the files beside the bundle, those of systress, and those that programs write to.
 pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {

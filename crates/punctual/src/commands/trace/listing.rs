@@ -4,8 +4,8 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output::{self, width};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
+use punctual_core::format::plain;
 use punctual_record::{Backend, Recorder, Request, syscall_number};
-use punctual_report::format::plain;
 use punctual_report::terminal::wrap;
 use punctual_session::request;
 

@@ -1,8 +1,8 @@
 //! Messages on standard error during recording.
 
 use crate::output;
+use punctual_core::format;
 use punctual_core::{Finding, MonotonicNs, Nanos};
-use punctual_report::format;
 use punctual_session::recording::Progress;
 use punctual_sys::clock;
 use std::io::{self, IsTerminal, Write};

@@ -7,7 +7,7 @@ use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_bundle::tune::NotTried;
 use punctual_core::Nanos;
-use punctual_report::format::duration;
+use punctual_core::format::duration;
 use punctual_report::terminal;
 use punctual_stats::tune::time_needed;
 use punctual_study::tune::directory::Spec;

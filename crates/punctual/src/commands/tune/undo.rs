@@ -2,7 +2,7 @@
 
 use crate::exit::{Ending, Exit};
 use crate::output;
-use punctual_report::format::plain;
+use punctual_core::format::plain;
 use punctual_study::tune::reboots::system::undo;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
 use punctual_core::Nanos;
-use punctual_report::format::{clipped, count, counted, micros, plain, width_of};
+use punctual_core::format::{clipped, count, counted, micros, plain, width_of};
 use punctual_session::attach::watcher::Attached;
 use punctual_session::cycles::rows::ThreadRow;
 

@@ -2,7 +2,7 @@
 
 use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, lines_of};
-use punctual_report::format::{clipped, count, micros, plain};
+use punctual_core::format::{clipped, count, micros, plain};
 use punctual_session::attach::watcher::Disturbed;
 use punctual_session::run::CpuRow;
 
@@ -66,7 +66,7 @@ mod tests {
     use super::super::line::bare;
     use super::*;
     use punctual_core::Nanos;
-    use punctual_report::format::width_of;
+    use punctual_core::format::width_of;
     use punctual_session::run::TopEntry;
 
     fn state(cpus: usize) -> Disturbed {

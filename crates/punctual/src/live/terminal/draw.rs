@@ -5,8 +5,8 @@ mod columns;
 
 use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
 use columns::{Columns, FIGURE, bars};
+use punctual_core::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
 use punctual_core::{Nanos, Severity};
-use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
 use punctual_session::kept::KeptSeries;
 use punctual_session::run::watcher::Snapshot;
 

@@ -1,6 +1,6 @@
 //! A line of the view: text in styles, never wider than the terminal.
 
-use punctual_report::format::{plain, width_of};
+use punctual_core::format::{plain, width_of};
 
 /// How text looks: an attribute and a color of Select Graphic Rendition (ECMA-48, 8.3.117).
 #[derive(Clone, Copy, Default)]

@@ -2,10 +2,10 @@
 //! violates.
 
 use punctual_core::entry::EntryKind;
+use punctual_core::format;
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
 use punctual_explain::entries::EntryRow;
 use punctual_host::check::{self, Context, Verdict};
-use punctual_report::format;
 use std::collections::BTreeMap;
 
 /// The entries of one kind, on all CPUs.

@@ -8,12 +8,12 @@ use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, MeasureMeta};
 use punctual_core::cycle::TaskName;
 use punctual_core::entry::{Entry, EntryKind, EntrySeries, OwnCount, OwnEntry};
+use punctual_core::format;
 use punctual_core::{
     Cell, Clock, Column, CpuSet, Fact, Figure, MonotonicNs, Nanos, Notes, Sample, Table, Validation,
 };
 use punctual_explain::entries::{EntryNames, EntryRow, EntryTable, Interruptions};
 use punctual_plan::MeasurePlan;
-use punctual_report::format;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of the table that the bundle holds.

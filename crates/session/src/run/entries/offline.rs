@@ -1,8 +1,8 @@
 //! CPUs that go offline and come back: a record across that time is not an entry.
 
 use punctual_core::entry::Entry;
+use punctual_core::format;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
-use punctual_report::format;
 use std::collections::BTreeMap;
 
 /// The maximum number of offline times that are kept individually.

@@ -4,9 +4,9 @@ use crate::cycles::Cycles;
 use crate::cycles::series::CycleSeries;
 use crate::cycles::thread::Thread;
 use punctual_bundle::Verdict;
+use punctual_bundle::openmetrics::{Exposition, Label};
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MainPart, Nanos, SeriesData};
-use punctual_report::openmetrics::{Exposition, Label};
 
 /// Name, help, and the value for a thread, if it has one.
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);

@@ -89,7 +89,7 @@ pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, 
     match differences.as_slice() {
         [] => Ok(exit),
         some => {
-            remote.messages.complain(&punctual_report::format::plain(&some.join("; ")));
+            remote.messages.complain(&punctual_core::format::plain(&some.join("; ")));
             Ok(Exit::Failed)
         }
     }

@@ -3,7 +3,7 @@
 use super::times;
 use crate::exit::{Ending, Exit};
 use crate::output;
-use punctual_report::format::{counted, duration};
+use punctual_core::format::{counted, duration};
 use punctual_session::messages::shown;
 use punctual_study::tune::directory::Spec;
 use punctual_study::tune::reboot_plan::{Loader, RebootPlan};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Delays of the kernel's own making, for `punctual truth`: a line written to /dev/punctual-truth,
+ * Delays of the kernel's own making, for `punctual-truth`: a line written to /dev/punctual-truth,
  * such as `irqs 300000`, has the CPU of the caller do nothing for so many ns in the context that
  * the word names:
  *
@@ -325,5 +325,5 @@ static struct miscdevice device = {
  * returning then, and the tracepoint has its probe: the module is not to be removed.
  */
 module_misc_device(device);
-MODULE_DESCRIPTION("Delays at known instants, for punctual truth");
+MODULE_DESCRIPTION("Delays at known instants, for punctual-truth");
 MODULE_LICENSE("GPL");

@@ -2,13 +2,13 @@
 
 use super::lock::Lock;
 use super::{Stage, now, sleep_until};
-use crate::truth::block::Disk;
-use crate::truth::group::Group;
-use crate::truth::names::{CULPRIT, DEVICE, HOLDER, PRIORITY};
-use crate::truth::operation::{Holder, LockKind, Operation};
-use crate::truth::record;
+use crate::block::Disk;
+use crate::group::Group;
+use crate::names::{CULPRIT, DEVICE, HOLDER, PRIORITY};
+use crate::operation::{Holder, LockKind, Operation};
+use crate::record;
+use crate::score::Injected;
 use punctual_core::{Clock, Nanos};
-use punctual_explain::truth::Injected;
 use punctual_sys::mapping::Mapping;
 use punctual_sys::{attributes, clock, signals};
 use rustix::fs::{Advice, OFlags, fadvise};

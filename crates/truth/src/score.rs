@@ -1,7 +1,7 @@
 //! Scores explained samples against the causes injected while they were taken.
 
+use super::document::TruthScore;
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
-use punctual_bundle::truth::TruthScore;
 use punctual_core::{Account, AccountBucket, MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The record of injected delays, from one process to another: a line for each segment of time.
 
 use super::names::DEVICE;
-use punctual_explain::truth::{Injected, Role};
+use super::score::{Injected, Role};
 use std::fs::File;
 use std::io::{self, Read, Write};
 

@@ -1,14 +1,14 @@
-//! `punctual truth`: how often explanations are right.
+//! `punctual-truth`: how often explanations are right.
 
-use super::bundle::show_options;
-use crate::exit::{self, Ending, Exit, Failure};
-use crate::output;
-use punctual_bundle::truth::{TRUTH_SCHEMA, TruthDocument, TruthScore, TruthSystem};
+use clap::Parser;
 use punctual_core::Nanos;
 use punctual_lab::Control;
-use punctual_report::terminal;
+use punctual_session::exit::{Exit, Failure};
 use punctual_session::interrupts::Interrupts;
-use punctual_study::truth::{self, Through, guest};
+use punctual_truth::document::{TRUTH_SCHEMA, TruthCase, TruthDocument, TruthScore, TruthSystem};
+use punctual_truth::{Through, guest, inject, subject};
+use std::io::{self, Write};
+use std::process::ExitCode;
 
 /// Measure how often explanations are right
 ///
@@ -16,14 +16,18 @@ use punctual_study::truth::{self, Through, guest};
 /// kernel module that runs with interrupts or preemption disabled, in interrupt handlers, softirqs
 /// and kernel threads. Meanwhile it measures a timer, or a program that waits for locks, peers,
 /// disks, pages or its quota, and compares the explanations of the worst samples with the delays.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
-                        6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 irqs-disabled \
-                        softirq --json\n  punctual truth --kernel 6.1 --through perf\n\nExit \
+#[derive(Parser)]
+#[command(
+    name = "punctual-truth",
+    version,
+    after_help = "Examples:\n  punctual-truth\n  punctual-truth --kernel \
+                        6.1,6.1-rt,6.12,6.12-rt --all\n  punctual-truth --kernel 6.1 irqs-disabled \
+                        softirq --json\n  punctual-truth --kernel 6.1 --through perf\n\nExit \
                         codes: 0 done; 3 in guests, a score is below its floor \
                         (recall and precision 97 %, time error 5 %, unknown 3 %); 2 the \
-                        request was invalid, or the kernel provides no events for explanations.")]
-pub struct Args {
+                        request was invalid, or the kernel provides no events for explanations."
+)]
+struct Args {
     /// Only these cases: a kind of delay, or one with a length (higher-priority-3ms)
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
@@ -66,36 +70,67 @@ fn through(word: &str) -> Result<Through, String> {
     })
 }
 
+fn main() -> ExitCode {
+    punctual_lab::announce_waits(say);
+    // The process that injects known delays, and the one that meets them, are this program again.
+    let rest = || std::env::args().skip(2);
+    let served = match std::env::args().nth(1).as_deref() {
+        Some(inject::ARGUMENT) => inject::serve(rest()),
+        Some(subject::ARGUMENT) => subject::serve(rest()),
+        _ => return score(&Args::parse()),
+    };
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            say(&format!("error: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn score(args: &Args) -> ExitCode {
+    let exit = run(args).unwrap_or_else(|failure| {
+        say(&format!("error: {}", failure.render(false)));
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// Writes a line to standard error, if it is open.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Runs the cases and shows the scores.
-pub fn run(args: Args) -> Ending {
-    let cases = truth::cases(args.all, &args.cases)?;
+fn run(args: &Args) -> Result<Exit, Failure> {
+    let cases = punctual_truth::cases(args.all, &args.cases)?;
     let progress = |line: String| {
         if !args.quiet {
-            output::say(&format!("{line}\n"));
+            say(&line);
         }
     };
     let mut systems = Vec::new();
     if args.kernel.is_empty() {
         let allowed = punctual_sys::attributes::affinity(0).map_err(Failure::failed)?;
         let cpu = args.cpu.or(allowed.iter().last()).unwrap_or_default();
-        let mut report = |case: &punctual_bundle::truth::TruthCase| {
-            progress(format!(
-                "{}: {} of {} right",
-                case.name, case.score.right, case.score.affected
-            ));
+        let mut report = |case: &TruthCase| {
+            let TruthScore { right, affected, .. } = case.score;
+            progress(format!("{}: {right} of {affected} right", case.name));
         };
-        systems.push(truth::run_locally(&cases, args.duration, cpu, args.through, &mut report)?);
+        let (duration, through) = (args.duration, args.through);
+        systems.push(punctual_truth::run_locally(&cases, duration, cpu, through, &mut report)?);
     } else {
-        systems = in_guests(&args, &progress)?;
+        systems = in_guests(args, &progress)?;
     }
-    let version = env!("PUNCTUAL_VERSION").to_owned();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
     let document = TruthDocument { schema: TRUTH_SCHEMA.to_owned(), version, systems };
     let printed = match args.json {
-        true => output::print_json(&document),
-        false => output::print(&terminal::truth(&document, &show_options())),
+        true => serde_json::to_string_pretty(&document).map_err(Failure::failed)? + "\n",
+        false => punctual_truth::text(&document),
     };
+    io::stdout().write_all(printed.as_bytes())?;
     let low = document.systems.iter().any(|system| system.virtual_time && is_below(system));
-    exit::after(printed, if low { Exit::NotMet } else { Exit::Done })
+    Ok(if low { Exit::NotMet } else { Exit::Done })
 }
 
 fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>, Failure> {

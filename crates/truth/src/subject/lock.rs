@@ -1,6 +1,6 @@
 //! Locks as used by programs.
 
-use crate::truth::operation::LockKind;
+use crate::operation::LockKind;
 use punctual_sys::{attributes, futex};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};

@@ -1,14 +1,14 @@
 //! The commands under test: how they measure, and how their explanations are read.
 
 use super::block::{self, Disk};
+use super::document::TruthScore;
 use super::group::{self, Group};
 use super::names::MEASURING;
 use super::recorder::Recorder;
+use super::score::{Expected, Injected, score, score_account, whole_delays};
 use super::{Case, record, subject};
 use punctual_bundle::Bundle;
-use punctual_bundle::truth::TruthScore;
 use punctual_core::{MonotonicNs, Nanos};
-use punctual_explain::truth::{Expected, Injected, score, score_account, whole_delays};
 use punctual_session::exit::Failure;
 use punctual_session::explained::{self, Wanted};
 use std::fs;
@@ -87,6 +87,7 @@ impl Measured<'_> {
     pub fn run(&self) -> Result<(), String> {
         let failed = |why: io::Error| why.to_string();
         let own = std::env::current_exe().map_err(failed)?;
+        let program = super::program(&own).map_err(|why| why.render(false))?;
         fs::write(self.place.join("experiment.toml"), self.experiment(&own)).map_err(failed)?;
         // Alone in its group, so that nothing else is stopped with it.
         let group = self.case.is_confined().then(|| Group::new(group::GROUP));
@@ -102,9 +103,10 @@ impl Measured<'_> {
         };
         let of_subject = self.case.is_of_subject();
         let mut command = match self.through {
-            Through::Run | Through::Account | Through::Recorded(_) => start(&own),
-            Through::Trace if !of_subject => start(&own),
-            Through::Attach | Through::Trace => Command::new(&own),
+            Through::Recorded(_) if of_subject => start(&own),
+            Through::Run | Through::Account | Through::Recorded(_) => start(&program),
+            Through::Trace if !of_subject => start(&program),
+            Through::Attach | Through::Trace => Command::new(&program),
         };
         let run = ["run", "--quiet", "--no-calibration"];
         match self.through {
@@ -114,7 +116,7 @@ impl Measured<'_> {
                     command.args(["--cycle", "absolute", "--", &own.to_string_lossy()]);
                     command.args(self.subject());
                 } else {
-                    command.arg("--").args(of_command(start(&own)));
+                    command.arg("--").args(of_command(start(&program)));
                     command.args(run).args(["--output", "own", "experiment.toml"]);
                 }
             }
@@ -129,7 +131,9 @@ impl Measured<'_> {
             _ => drop(command.args(run).args(["--output", "bundle", "experiment.toml"])),
         }
         let recording = match self.through {
-            Through::Recorded(recorder) => Some(recorder.start(&own, self.place, self.duration)?),
+            Through::Recorded(recorder) => {
+                Some(recorder.start(&program, self.place, self.duration)?)
+            }
             _ => None,
         };
         command.current_dir(self.place);

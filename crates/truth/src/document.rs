@@ -1,4 +1,4 @@
-//! The accuracy of explanations (`punctual truth --json`): causes injected at known instants, and
+//! The accuracy of explanations (`punctual-truth --json`): causes injected at known instants, and
 //! the explanations of the samples that they delayed. Times are in ns.
 
 use serde::{Deserialize, Serialize};

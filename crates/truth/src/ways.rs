@@ -26,7 +26,7 @@ pub struct Way {
     pub shortest: i64,
 }
 
-/// Causes, each with its culprit, in the terms of [`punctual_explain::truth::Expected`].
+/// Causes, each with its culprit, in the terms of [`super::score::Expected`].
 pub type Causes = &'static [(&'static str, &'static str)];
 
 const LOW: Option<u8> = Some(1);

@@ -59,8 +59,13 @@ impl Recorder {
     }
 
     /// Starts to record for at least this time.
-    pub fn start(self, own: &Path, place: &Path, duration: Nanos) -> Result<Recording, String> {
-        let mut recipe = Command::new(own);
+    pub fn start(
+        self,
+        punctual: &Path,
+        place: &Path,
+        duration: Nanos,
+    ) -> Result<Recording, String> {
+        let mut recipe = Command::new(punctual);
         recipe.args(["recipe", self.word(), "--duration"]);
         recipe.arg(format!("{}ns", (duration + LONGER).0));
         let line = printed(recipe.output())?;
@@ -117,7 +122,7 @@ fn printed(output: std::io::Result<std::process::Output>) -> Result<String, Stri
 mod tests {
     use super::*;
 
-    /// A shell in place of this program; its recipe is a command that writes like a recorder.
+    /// A shell in place of punctual; its recipe is a command that writes like a recorder.
     fn recorded(line: &str) -> Result<(), String> {
         let room = tempfile::tempdir().expect("a directory");
         let own = room.path().join("own");

@@ -1,13 +1,13 @@
 //! The page of scores is generated from the committed ones, and the README has their sum.
 
-use punctual_bundle::truth::{TRUTH_SCHEMA, TruthCase, TruthDocument, TruthScore, TruthSystem};
+use punctual_truth::document::{TRUTH_SCHEMA, TruthCase, TruthDocument, TruthScore, TruthSystem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual --test pure truth::";
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-truth --test pure truth::";
 const BEGIN: &str =
-    "<!-- From docs/notes/truth/*.json, by crates/punctual/tests/truth/scores.rs. -->\n";
+    "<!-- From docs/notes/truth/*.json, by crates/truth/tests/truth/scores.rs. -->\n";
 const END: &str = "<!-- The end of what is made from them. -->\n";
 /// Confusions with a separate row.
 const WORST: usize = 10;
@@ -171,7 +171,7 @@ fn sentence(all: &[(String, TruthSystem)]) -> String {
         all.iter().map(|(_, system)| series(&system.kernel)).collect();
     let score = sum(all.iter().flat_map(|(_, system)| injected(system)));
     format!(
-        "`punctual truth` injects {} kinds of delays and waits in guests: on {} kernels {} of {} \
+        "`punctual-truth` injects {} kinds of delays and waits in guests: on {} kernels {} of {} \
          affected samples ({}) are attributed to the right cause and culprit, and {} of those \
          attributed to it are right ([the scores](docs/notes/truth.md)).",
         kinds.len(),

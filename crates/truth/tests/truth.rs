@@ -1,4 +1,4 @@
-//! `punctual truth`: causes injected in a guest are identified, and the command reports the rate.
+//! `punctual-truth`: causes injected in a guest are identified, and the command reports the rate.
 
 mod scores;
 
@@ -32,14 +32,19 @@ fn injected_causes_are_named_from_a_recording_by_recipe() {
 }
 
 fn score(through: &str, cases: &[&str]) {
-    let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
+    let own = Path::new(env!("CARGO_BIN_EXE_punctual-truth"));
+    // The program under test is built beside it.
+    let punctual = own.with_file_name("punctual");
+    assert!(punctual.exists(), "cargo build -p punctual");
+    testing::stripped(&punctual);
+    let binary = testing::stripped(own);
     if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
         || testing::guest(KERNEL).is_none()
     {
         return;
     }
     let mut command = Command::new(binary);
-    command.args(["truth", "--kernel", KERNEL, "--duration", "500ms", "--json"]);
+    command.args(["--kernel", KERNEL, "--duration", "500ms", "--json"]);
     command.args(["--through", through]).args(cases);
     let ran = command.stdin(Stdio::null()).output().expect("punctual starts");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -65,8 +70,8 @@ fn score(through: &str, cases: &[&str]) {
 
 #[test]
 fn an_unknown_case_is_refused() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    let ran = command.args(["truth", "no-such-case"]).output().expect("punctual starts");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual-truth"));
+    let ran = command.arg("no-such-case").output().expect("punctual starts");
     assert_eq!(ran.status.code(), Some(2));
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(said.contains("`no-such-case`") && said.contains("irqs-disabled"), "{said}");

@@ -3,9 +3,9 @@
 use super::block;
 use super::names::{DEVICE, PRIORITY};
 use super::operation::Operation;
+use super::score::Placing;
 use super::ways::{Causes, TICK, WAYS, Way};
 use punctual_core::{Nanos, Priority};
-use punctual_explain::truth::Placing;
 use std::path::Path;
 
 /// The lengths of delays in µs.

@@ -1,8 +1,10 @@
+#![forbid(unsafe_code)]
 //! Scores explanations: causes are injected at recorded instants while samples are taken, and the
 //! explanations are compared with the record.
 
 mod block;
 mod cases;
+pub mod document;
 mod group;
 pub mod guest;
 pub mod inject;
@@ -10,21 +12,38 @@ mod names;
 mod operation;
 mod record;
 mod recorder;
+mod score;
 pub mod subject;
+mod text;
 mod throttling;
 mod through;
 mod ways;
 
 use block::Disk;
 pub use cases::Case;
+use document::{TruthCase, TruthScore, TruthSystem};
 use group::Group;
 use inject::Injector;
-use punctual_bundle::truth::{TruthCase, TruthScore, TruthSystem};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
+use punctual_session::programs::find_program;
 use std::fs;
+use std::path::{Path, PathBuf};
+pub use text::text;
 use through::Measured;
 pub use through::Through;
+
+/// The program under test: beside this one, or in $PATH.
+pub(crate) fn program(own: &Path) -> Result<PathBuf, Failure> {
+    let name = own.file_name().unwrap_or_default().to_string_lossy();
+    let beside = own.with_file_name(name.replacen("punctual-truth", "punctual", 1));
+    if beside != own && beside.exists() {
+        return Ok(beside);
+    }
+    find_program("punctual").map_err(|why| {
+        Failure::refused(format!("punctual: {why}\nhelp: build it: cargo build -p punctual"))
+    })
+}
 
 /// The cases to run: of some lengths, or of all.
 pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {

@@ -1,7 +1,7 @@
 //! Runs the cases in a guest in virtual time, with the kernel module for delays within the kernel.
 
 use super::Through;
-use punctual_bundle::truth::{TruthDocument, TruthSystem};
+use super::document::{TruthDocument, TruthSystem};
 use punctual_core::Nanos;
 use punctual_lab::{Accel, Arch, Control, Guest, Job, Kernel, LabError, Outcome, Progress};
 use punctual_session::exit::Failure;
@@ -13,8 +13,8 @@ const MODULE: &str = "punctual_truth";
 /// Modules for the disk and its settings.
 const MODULES: [&str; 2] = ["configfs", "null_blk"];
 const SOURCES: [(&str, &str); 2] = [
-    ("Makefile", include_str!("module/Makefile")),
-    ("punctual_truth.c", include_str!("module/punctual_truth.c")),
+    ("Makefile", include_str!("../module/Makefile")),
+    ("punctual_truth.c", include_str!("../module/punctual_truth.c")),
 ];
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
@@ -30,15 +30,17 @@ pub fn run(
     let kernel = Kernel::by_name(kernel, Arch::Amd64).map_err(of_lab)?;
     let module = build(&kernel);
     let own = std::env::current_exe().map_err(Failure::failed)?;
+    let program = super::program(&own)?;
     let script = format!(
         "mount -t configfs configfs /sys/kernel/config\n\
-         /usr/bin/punctual truth --quiet --json --duration {duration} {} \
+         {own} --quiet --json --duration {duration} {} \
          >/results/truth.json\n",
-        shell_words::join(arguments)
+        shell_words::join(arguments),
+        own = shell_words::quote(&own.to_string_lossy()),
     );
     let mut guest = Guest::new(kernel, Job::Script(script));
-    guest.links = vec![("/usr/bin/punctual".into(), own.to_string_lossy().into_owned())];
-    guest.programs = vec![own];
+    guest.links = vec![("/usr/bin/punctual".into(), program.to_string_lossy().into_owned())];
+    guest.programs = vec![own, program];
     if let Some(program) = through.program() {
         let found = find_program(program)
             .map_err(|why| Failure::refused(format!("{program}: {why}\nhelp: install it")))?;

@@ -1,8 +1,8 @@
 //! Real-time throttling: sets the share of real-time tasks so that others have some, and runs a
 //! real-time task until it is throttled.
 
+use super::score::Injected;
 use punctual_core::{CpuSet, Nanos, Policy};
-use punctual_explain::truth::Injected;
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::clock;
 use std::fs;

@@ -1,6 +1,6 @@
-//! Figures for people: nanoseconds become microseconds here, and nowhere earlier.
+//! Figures and foreign names for people: nanoseconds become microseconds here, and nowhere else.
 
-use punctual_core::Nanos;
+use crate::Nanos;
 
 /// Microseconds with the digits that are significant: at least three, never finer than a
 /// nanosecond. `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.

@@ -1,0 +1,214 @@
+//! Figures as OpenMetrics text: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
+//!
+//! Times are in seconds, as the specification requires. Buckets are cumulative; their edges are as
+//! exact as the histogram, within 0.1 %.
+
+use crate::Verdict;
+use crate::summary::VerdictWord;
+use punctual_core::{Nanos, SeriesData};
+use std::fmt::Write;
+
+/// A label and its value.
+pub type Label<'a> = (&'a str, String);
+
+/// A text under construction.
+#[derive(Default)]
+pub struct Exposition {
+    text: String,
+}
+
+/// The type of a family of metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Type {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Type {
+    fn word(self) -> &'static str {
+        match self {
+            Type::Counter => "counter",
+            Type::Gauge => "gauge",
+            Type::Histogram => "histogram",
+        }
+    }
+}
+
+/// Upper edges of the buckets in ns: 1, 2 and 5 of each decade from 1 µs to 10 s.
+const EDGES: [i64; 22] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    200_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_000_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+
+impl Exposition {
+    /// Counters; `name` without `_total`.
+    pub fn counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
+        self.family(name, Type::Counter, help, all, |text, name, labels, value| {
+            sample(text, name, "_total", labels, &value.to_string());
+        });
+    }
+
+    /// Cumulative times, in seconds: `name` ends in `_seconds`.
+    pub fn time_counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
+        self.family(name, Type::Counter, help, all, |text, name, labels, value| {
+            sample(text, name, "_total", labels, &seconds(value.ns().into()));
+        });
+    }
+
+    /// Times, in seconds: `name` ends in `_seconds`.
+    pub fn time_gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
+        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
+            sample(text, name, "", labels, &seconds(value.ns().into()));
+        });
+    }
+
+    /// The verdict, if known: the metric of the word that holds is 1, the others are 0. The exit
+    /// code adds information: it shows a failure even if nothing was required.
+    pub fn verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
+        let words = VerdictWord::ALL.map(Some).into_iter().chain([None]);
+        let is_it = words.map(|word| {
+            let text = word.map_or("none-asked", VerdictWord::word).to_owned();
+            let labels = labels.iter().cloned().chain([("verdict", text)]).collect();
+            (labels, u64::from(verdict.word == word))
+        });
+        let help = "Of all requirements and limits together, once the measurement has ended.";
+        self.gauges("punctual_verdict", help, &is_it.collect::<Vec<_>>());
+        let code = [(labels.to_vec(), u64::from(verdict.exit() as u8))];
+        self.gauges(
+            "punctual_exit_code",
+            "That follows from the verdict: 0 where all is met.",
+            &code,
+        );
+    }
+
+    pub fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
+        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
+            sample(text, name, "", labels, &value.to_string());
+        });
+    }
+
+    /// Histograms of latencies, in seconds: `name` ends in `_seconds`.
+    pub fn histograms(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, &SeriesData)]) {
+        self.family(name, Type::Histogram, help, all, |text, name, labels, data| {
+            histogram(text, name, labels, data);
+        });
+    }
+
+    /// Writes a family; one without samples is omitted.
+    fn family<V>(
+        &mut self,
+        name: &str,
+        kind: Type,
+        help: &str,
+        all: &[(Vec<Label<'_>>, V)],
+        write: impl Fn(&mut String, &str, &[Label<'_>], &V),
+    ) {
+        if all.is_empty() {
+            return;
+        }
+        let _ = writeln!(self.text, "# TYPE {name} {}", kind.word());
+        if name.ends_with("_seconds") {
+            let _ = writeln!(self.text, "# UNIT {name} seconds");
+        }
+        let _ = writeln!(self.text, "# HELP {name} {}", escaped(help));
+        all.iter().for_each(|(labels, value)| write(&mut self.text, name, labels, value));
+    }
+
+    pub fn finish(mut self) -> String {
+        self.text += "# EOF\n";
+        self.text
+    }
+}
+
+fn histogram(text: &mut String, name: &str, labels: &[Label<'_>], data: &SeriesData) {
+    let bucket = |text: &mut String, edge: String, count: u64| {
+        let labels: Vec<Label<'_>> = labels.iter().cloned().chain([("le", edge)]).collect();
+        sample(text, name, "_bucket", &labels, &count.to_string());
+    };
+    // The count comes from the histogram: while it is being filled, other counters may differ.
+    let all = data.whole.len();
+    for edge in EDGES {
+        bucket(text, seconds(edge.into()), data.whole.count_between(0, edge as u64));
+    }
+    bucket(text, "+Inf".to_owned(), all);
+    sample(text, name, "_count", labels, &all.to_string());
+    // OpenMetrics allows no `_sum` that can decrease.
+    if data.min.is_none_or(|min| min.ns() >= 0) {
+        sample(text, name, "_sum", labels, &seconds(data.sum));
+    }
+}
+
+fn sample(text: &mut String, name: &str, suffix: &str, labels: &[Label<'_>], value: &str) {
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    let labels =
+        if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+    let _ = writeln!(text, "{name}{suffix}{labels} {value}");
+}
+
+/// ns as seconds, exactly, and always with a point: `0.00012`, `1.0`.
+fn seconds(ns: i128) -> String {
+    const SECOND: u128 = 1_000_000_000;
+    let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+    let fraction = format!("{:09}", ns % SECOND);
+    let fraction = fraction.trim_end_matches('0');
+    let fraction = if fraction.is_empty() { "0" } else { fraction };
+    format!("{sign}{}.{fraction}", ns / SECOND)
+}
+
+/// Escaped for the format and for terminals.
+fn escaped(value: &str) -> String {
+    let line =
+        |line: &str| punctual_core::format::plain(line).replace('\\', "\\\\").replace('"', "\\\"");
+    value.split('\n').map(line).collect::<Vec<_>>().join("\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_in_metric_labels_are_escaped() {
+        let mut text = String::new();
+        sample(&mut text, "x", "_total", &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())], "1");
+        assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\n\"} 1\n");
+    }
+
+    #[test]
+    fn seconds_in_metrics_are_exact() {
+        let cases = [
+            (0, "0.0"),
+            (1, "0.000000001"),
+            (1_000, "0.000001"),
+            (120_000, "0.00012"),
+            (1_000_000_000, "1.0"),
+            (-1_500_000_000, "-1.5"),
+            (i128::from(i64::MAX) * 1_000, "9223372036854.775807"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(seconds(ns), text);
+        }
+        assert_eq!(seconds(i128::from(i64::MAX) * 1_000), "9223372036854.775807");
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests in guests, and of the published scores.
+
+mod truth;
