@@ -1,9 +1,9 @@
 //! Arbitrary output of QEMU's plugin: own instructions add up and parts have no gap.
 use punctual_core::Nanos;
-use punctual_explain::exact::Exact;
-use punctual_explain::exact::dump::Dump;
-use punctual_explain::exact::programs::{Code, Program};
-use punctual_explain::exact::symbols::{KernelSymbols, Names};
+use punctual_exact::Exact;
+use punctual_exact::dump::Dump;
+use punctual_exact::programs::{Code, Program};
+use punctual_exact::symbols::{KernelSymbols, Names};
 
 const KALLSYMS: &str = "ffffffff81000000 T asm_exc_page_fault\nffffffff81000100 T resched_curr\n\
     ffffffff81000200 T __schedule\nffffffff81000300 T __switch_to_asm\n\

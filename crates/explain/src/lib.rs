@@ -6,7 +6,6 @@ pub mod answer;
 pub mod cycles;
 pub mod entries;
 pub mod event_counts;
-pub mod exact;
 pub mod explain;
 pub mod explained;
 pub mod functions;

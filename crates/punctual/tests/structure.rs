@@ -25,6 +25,7 @@ const FLOORS: &[&str] = &[
     "bundle",
     "stats",
     "explain",
+    "exact",
     "report",
     "lab",
     "testing",

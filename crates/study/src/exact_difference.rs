@@ -6,7 +6,7 @@ use crate::targets::{self, RemoteRun, Returned};
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::{Finding, MadeOf, Severity};
-use punctual_explain::exact::difference;
+use punctual_exact::difference;
 use punctual_plan::{ByteSize, TargetPlan};
 use punctual_session::exit::{Failure, Part};
 use punctual_session::messages::{Listener, shown};

@@ -1,9 +1,9 @@
 //! The programs of a guest and its kernel, for functions and source lines in the exact explanation.
 
 use punctual_core::{Finding, MadeOf, Severity};
-use punctual_explain::exact::dump::Dump;
-use punctual_explain::exact::programs::{Code, Program};
-use punctual_explain::exact::symbols::{KernelSymbols, Names, executed};
+use punctual_exact::dump::Dump;
+use punctual_exact::programs::{Code, Program};
+use punctual_exact::symbols::{KernelSymbols, Names, executed};
 use punctual_lab::exact::GuestProgram;
 use punctual_record::symbols::lines::lines_at;
 use punctual_record::symbols::{Object, executable};
