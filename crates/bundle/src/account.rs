@@ -2,8 +2,8 @@
 //! docs/reference/bundle.md describes it.
 
 use crate::{BundleError, Member};
-use punctual_core::account::MAIN_PARTS;
-use punctual_core::{Account, AccountBucket, AccountCost, Fact, MainPart};
+use punctual_core::cause::CAUSES;
+use punctual_core::{Account, AccountBucket, AccountCost, CauseKind, Fact, MAIN_PARTS};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -57,12 +57,13 @@ pub(crate) fn write(member: &Member, account: &Fact<SeriesAccount>) -> Result<()
 }
 
 fn document(account: &SeriesAccount) -> Document {
+    let by_part = |of: &[u64; CAUSES]| MAIN_PARTS.iter().map(|part| of[*part as usize]).collect();
     let row = |(from, bucket): (u64, &AccountBucket)| Row {
         from,
         width: Account::width(from),
         count: bucket.count,
-        ns: bucket.parts.to_vec(),
-        longest: bucket.longest.to_vec(),
+        ns: by_part(&bucket.parts),
+        longest: by_part(&bucket.longest),
     };
     Document {
         schema: SCHEMA.to_owned(),
@@ -70,7 +71,7 @@ fn document(account: &SeriesAccount) -> Document {
         unattributed: account.unattributed,
         lost: account.lost,
         cost: account.cost.clone(),
-        parts: MainPart::ALL.iter().map(|part| part.id().to_owned()).collect(),
+        parts: MAIN_PARTS.iter().map(|part| part.id().to_owned()).collect(),
         buckets: account.account.buckets().map(row).collect(),
     }
 }
@@ -98,15 +99,15 @@ fn restore(document: Document) -> Result<SeriesAccount, String> {
     if document.schema != SCHEMA {
         return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
     }
-    let known = |word: &String| MainPart::from_id(word);
+    let known = |word: &String| CauseKind::from_id(word).filter(|cause| MAIN_PARTS.contains(cause));
     // A part unknown to this version is from a later one.
-    let parts: Vec<MainPart> =
-        document.parts.iter().map(|word| known(word).unwrap_or(MainPart::Unknown)).collect();
-    let sorted = |values: Vec<u64>| -> Result<[u64; MAIN_PARTS], String> {
+    let parts: Vec<CauseKind> =
+        document.parts.iter().map(|word| known(word).unwrap_or(CauseKind::Unknown)).collect();
+    let sorted = |values: Vec<u64>| -> Result<[u64; CAUSES], String> {
         if values.len() != parts.len() {
             return Err(format!("a row has {} values for {} parts", values.len(), parts.len()));
         }
-        let mut by_part = [0u64; MAIN_PARTS];
+        let mut by_part = [0u64; CAUSES];
         for (part, value) in parts.iter().zip(values) {
             let sum = by_part[*part as usize].checked_add(value);
             by_part[*part as usize] = sum.ok_or("a row adds up to more than 64 bits hold")?;
@@ -158,8 +159,8 @@ mod tests {
         let mut account = Account::default();
         for k in 0..500 {
             let mut split = Split::default();
-            split.add(MainPart::Irq, Nanos(k * 7));
-            split.add(MainPart::NonPreemptible, Nanos(k * k));
+            split.add(CauseKind::Irq, Nanos(k * 7));
+            split.add(CauseKind::NonPreemptible, Nanos(k * k));
             account.record(&split);
         }
         let cost = AccountCost { per_sample: Nanos(900), runs_per_sample: 11, samples: 60 };

@@ -13,7 +13,7 @@ use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use crate::verdict::Verdict;
 use punctual_core::event::Recorded;
-use punctual_core::{AccountCost, Digest, Fact, Finding, MainPart, Unfinished};
+use punctual_core::{AccountCost, CauseKind, Digest, Fact, Finding, Unfinished};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -327,7 +327,7 @@ pub struct AccountBand {
     /// For each part, the number of samples in which it was the longest.
     pub longest: BTreeMap<String, f64>,
     /// The part that took most of the time.
-    pub dominant: Option<MainPart>,
+    pub dominant: Option<CauseKind>,
     /// Its share of the time, 0 to 1.
     pub share: f64,
 }

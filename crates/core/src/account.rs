@@ -1,126 +1,51 @@
 //! The time of every sample, divided by cause: the kernel-side accounting over a whole
 //! distribution.
 
+use crate::cause::CAUSES;
 use crate::{CauseKind, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-macro_rules! main_parts {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A main part of a latency. The parts of a sample are disjoint and add up to its latency.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[derive(Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "&str")]
-        pub enum MainPart {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl MainPart {
-            /// All parts, in the order of stacking and listing.
-            pub const ALL: &[MainPart] = &[$(MainPart::$name,)*];
-
-            /// The cause of this part.
-            pub fn cause(self) -> CauseKind {
-                match self { $(MainPart::$name => CauseKind::$name,)* }
-            }
-        }
-    };
-}
-
-main_parts! {
-    /// The timer interrupt was delayed although a task ran.
-    TimerIrqDelay,
-    /// The kernel deferred the timer within the slack of the thread.
-    TimerSlack,
-    /// Interrupt handlers, including the timer's own.
-    Irq,
-    /// Deferred work of interrupts ran on the CPU of the thread.
-    Softirq,
-    /// The CPU was idle and had to exit from its idle state and switch.
-    IdleExit,
-    /// The thread had the higher priority, and the running task was not preempted.
-    NonPreemptible,
-    /// A task of higher real-time priority ran.
-    Preempted,
-    /// The scheduler selected a task of lower priority: RT throttling, or the quota of a cgroup.
-    Throttled,
-    /// A task of the same priority ran, or one with a time-sharing policy.
-    Runqueue,
-    /// The CPU was within the context switch to the thread.
-    Switch,
-    /// The thread waited for a lock.
-    Lock,
-    /// The thread waited for a block device or a file system.
-    Io,
-    /// A page fault of the thread.
-    PageFault,
-    /// The thread reclaimed memory.
-    Reclaim,
-    /// The awaited event did not come in time.
-    Timeout,
-    /// The thread was stopped.
-    Stopped,
-    /// The thread waited for something else before the end of the sample.
-    Waiting,
-    /// The previous cycle had not ended at the release.
-    Overrun,
-    /// The thread itself ran in a system call.
-    SystemCall,
-    /// The thread itself ran: the return to user space, or its own work.
-    OwnExecution,
-    /// The hypervisor had taken the CPUs.
-    Steal,
-    /// punctual itself took the time.
-    Observer,
-    /// No event proves a cause.
-    Unknown,
-}
-
-impl MainPart {
-    /// The stable id, as in files: that of the cause.
-    pub fn id(self) -> &'static str {
-        self.cause().id()
-    }
-    /// The name in tables: that of the cause.
-    pub fn words(self) -> &'static str {
-        self.cause().words()
-    }
-    /// The part of this id.
-    pub fn from_id(id: &str) -> Option<MainPart> {
-        let cause = CauseKind::from_id(id)?;
-        MainPart::ALL.iter().find(|part| part.cause() == cause).copied()
-    }
-}
-
-impl From<MainPart> for &'static str {
-    fn from(part: MainPart) -> &'static str {
-        part.id()
-    }
-}
-
-impl TryFrom<String> for MainPart {
-    type Error = String;
-
-    fn try_from(id: String) -> Result<MainPart, String> {
-        MainPart::from_id(&id).ok_or_else(|| format!("`{}` is not a main part", id.escape_debug()))
-    }
-}
-
-/// The number of parts.
-pub const MAIN_PARTS: usize = MainPart::ALL.len();
+/// The causes that a latency is divided into, in the order of stacking and listing. The parts of a
+/// sample are disjoint and add up to its latency.
+pub const MAIN_PARTS: &[CauseKind] = &[
+    CauseKind::TimerIrqDelay,
+    CauseKind::TimerSlack,
+    CauseKind::Irq,
+    CauseKind::Softirq,
+    CauseKind::IdleExit,
+    CauseKind::NonPreemptible,
+    CauseKind::Preempted,
+    CauseKind::Throttled,
+    CauseKind::Runqueue,
+    CauseKind::Switch,
+    CauseKind::Lock,
+    CauseKind::Io,
+    CauseKind::PageFault,
+    CauseKind::Reclaim,
+    CauseKind::Timeout,
+    CauseKind::Stopped,
+    CauseKind::Waiting,
+    CauseKind::Overrun,
+    CauseKind::SystemCall,
+    CauseKind::OwnExecution,
+    CauseKind::Steal,
+    CauseKind::Observer,
+    CauseKind::Unknown,
+];
 
 /// The latency of one sample divided into main parts, whose sum it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Split([u64; MAIN_PARTS]);
+pub struct Split([u64; CAUSES]);
 
 impl Split {
     /// Adds time to a part; negative time is ignored.
-    pub fn add(&mut self, part: MainPart, span: Nanos) {
+    pub fn add(&mut self, part: CauseKind, span: Nanos) {
         let sum = &mut self.0[part as usize];
         *sum = sum.saturating_add(span.ns().max(0) as u64);
     }
     /// The time of a part.
-    pub fn of(&self, part: MainPart) -> Nanos {
+    pub fn of(&self, part: CauseKind) -> Nanos {
         Nanos(self.0[part as usize] as i64)
     }
     /// All parts together.
@@ -129,9 +54,9 @@ impl Split {
         Nanos(i64::try_from(sum).unwrap_or(i64::MAX))
     }
     /// The longest part; the first of equal ones. `None` if all are zero.
-    pub fn longest(&self) -> Option<MainPart> {
+    pub fn longest(&self) -> Option<CauseKind> {
         let mut longest = None;
-        for part in MainPart::ALL {
+        for part in MAIN_PARTS {
             if self.of(*part) > longest.map_or(Nanos::ZERO, |longest| self.of(longest)) {
                 longest = Some(*part);
             }
@@ -144,16 +69,16 @@ impl Split {
         Split(std::array::from_fn(|part| self.0[part].saturating_add(other.0[part])))
     }
     /// Subtracts a time: from this part and, if it is too short, from the others in order.
-    pub fn take(&mut self, first: MainPart, span: Nanos) {
+    pub fn take(&mut self, first: CauseKind, span: Nanos) {
         let mut left = span.ns().max(0) as u64;
-        for part in std::iter::once(first).chain(MainPart::ALL.iter().copied()) {
+        for part in std::iter::once(first).chain(MAIN_PARTS.iter().copied()) {
             let less = left.min(self.0[part as usize]);
             self.0[part as usize] -= less;
             left -= less;
         }
     }
     /// Moves a time from these parts, in order, to another; returns the rest.
-    pub fn give(&mut self, from: &[MainPart], to: MainPart, span: Nanos) -> Nanos {
+    pub fn give(&mut self, from: &[CauseKind], to: CauseKind, span: Nanos) -> Nanos {
         let mut left = span.ns().max(0) as u64;
         for part in from {
             let less = left.min(self.0[*part as usize]);
@@ -164,7 +89,7 @@ impl Split {
         Nanos(left as i64)
     }
     /// Moves all time of one part to another, due to later evidence.
-    pub fn rename(&mut self, from: MainPart, to: MainPart) {
+    pub fn rename(&mut self, from: CauseKind, to: CauseKind) {
         let span = std::mem::take(&mut self.0[from as usize]);
         self.0[to as usize] += span;
     }
@@ -175,10 +100,10 @@ impl Split {
 pub struct AccountBucket {
     /// The number of samples.
     pub count: u64,
-    /// The ns of each part over all of them, by [`MainPart::ALL`].
-    pub parts: [u64; MAIN_PARTS],
+    /// The ns of each part over all of them, by `CauseKind as usize`.
+    pub parts: [u64; CAUSES],
     /// For each part, the number of samples in which it was the longest.
-    pub longest: [u64; MAIN_PARTS],
+    pub longest: [u64; CAUSES],
 }
 
 /// The breakdown of a series' samples: by latency bucket, and by part within it. The width of the
@@ -225,7 +150,7 @@ impl Account {
 
     /// Adds the samples of another account.
     pub fn add(&mut self, other: &Account) {
-        let add = |sums: &mut [u64; MAIN_PARTS], more: &[u64; MAIN_PARTS]| {
+        let add = |sums: &mut [u64; CAUSES], more: &[u64; CAUSES]| {
             sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
         };
         for (edge, more) in &other.buckets {
@@ -236,9 +161,9 @@ impl Account {
         }
     }
 
-    /// The ns of each part over all samples, by [`MainPart::ALL`].
-    pub fn time_by_part(&self) -> [u64; MAIN_PARTS] {
-        let mut sums = [0u64; MAIN_PARTS];
+    /// The ns of each part over all samples, by `CauseKind as usize`.
+    pub fn time_by_part(&self) -> [u64; CAUSES] {
+        let mut sums = [0u64; CAUSES];
         for bucket in self.buckets.values() {
             sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
         }
@@ -271,15 +196,15 @@ mod tests {
     #[test]
     fn the_longest_part_is_counted() {
         let mut split = Split::default();
-        split.add(MainPart::Irq, Nanos(300));
-        split.add(MainPart::Softirq, Nanos(700));
-        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Softirq)));
-        split.rename(MainPart::Softirq, MainPart::Steal);
-        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Steal)));
+        split.add(CauseKind::Irq, Nanos(300));
+        split.add(CauseKind::Softirq, Nanos(700));
+        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(CauseKind::Softirq)));
+        split.rename(CauseKind::Softirq, CauseKind::Steal);
+        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(CauseKind::Steal)));
         let mut account = Account::default();
         account.record(&split);
         let (edge, bucket) = account.buckets().next().expect("one sample");
-        assert_eq!((edge, bucket.count, bucket.longest[MainPart::Steal as usize]), (1_000, 1, 1));
+        assert_eq!((edge, bucket.count, bucket.longest[CauseKind::Steal as usize]), (1_000, 1, 1));
     }
 
     proptest! {

@@ -3,6 +3,8 @@
 //!
 //! The table in docs/reference/glossary.md is generated from this file.
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! causes {
     ($(
         $(#[$doc:meta])*
@@ -17,6 +19,8 @@ macro_rules! causes {
     )*) => {
         /// The cause of a sample's time, or of a part of it.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "&str")]
         pub enum CauseKind {
             $($(#[$doc])* $name,)*
         }
@@ -374,6 +378,23 @@ causes! {
             recorded.",
         rules: ["kernel-recorder"],
         source: "docs/reference/explain.md",
+    }
+}
+
+/// The number of causes.
+pub const CAUSES: usize = CauseKind::ALL.len();
+
+impl From<CauseKind> for &'static str {
+    fn from(cause: CauseKind) -> &'static str {
+        cause.id()
+    }
+}
+
+impl TryFrom<String> for CauseKind {
+    type Error = String;
+
+    fn try_from(id: String) -> Result<CauseKind, String> {
+        CauseKind::from_id(&id).ok_or_else(|| format!("`{}` is not a cause", id.escape_debug()))
     }
 }
 

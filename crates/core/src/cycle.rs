@@ -172,7 +172,7 @@ pub struct Cycle {
     /// The name in the kernel (`comm`), untrusted.
     pub waker_name: TaskName,
     /// The part that its wait counts for if it does not begin a cycle.
-    pub wait_is: crate::MainPart,
+    pub wait_is: crate::CauseKind,
     /// The run time spent on reclaiming memory.
     pub reclaimed: Nanos,
     /// The run time spent on page faults.
@@ -238,7 +238,7 @@ impl Cycle {
 
     /// The run time of the thread within it.
     pub fn execution_time(&self) -> Nanos {
-        let own = [crate::MainPart::OwnExecution, crate::MainPart::SystemCall];
+        let own = [crate::CauseKind::OwnExecution, crate::CauseKind::SystemCall];
         own.into_iter().fold(self.reclaimed + self.faulted, |sum, part| {
             sum + self.wake.of(part) + self.run.of(part)
         })
@@ -250,7 +250,7 @@ impl Cycle {
 
     /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Cycle {
-        use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
+        use crate::CauseKind::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
         let Some(Culprit { time, behind, .. }) = self.culprit else { return self };
         let both = [(behind, [Preempted, Runqueue]), (time - behind, [NonPreemptible, Throttled])];
         for (time, parts) in both {
@@ -268,13 +268,13 @@ impl Cycle {
         let entered = next.entered.max(self.again);
         run.add(next.wait_is, next.release - entered);
         // Cycles in between were lost.
-        run.add(crate::MainPart::Unknown, entered - self.again);
+        run.add(crate::CauseKind::Unknown, entered - self.again);
         // If the release precedes the wait, the time before already belongs to this cycle.
         let early = entered - next.release;
         let mut wake = next.wake;
-        wake.take(crate::MainPart::Overrun, early);
+        wake.take(crate::CauseKind::Overrun, early);
         // The wait between the two is one of its waits.
-        let between = (next.wait_is != crate::MainPart::Lock).then(|| Awaited {
+        let between = (next.wait_is != crate::CauseKind::Lock).then(|| Awaited {
             by: next.by,
             tid: next.waker,
             name: next.waker_name,
@@ -338,7 +338,7 @@ pub struct Gap {
 impl Gap {
     /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Gap {
-        use crate::MainPart::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
+        use crate::CauseKind::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
         let others = [Preempted, Runqueue, NonPreemptible, Throttled];
         let time = self.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
         self.split.give(&others, Observer, time);

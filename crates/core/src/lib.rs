@@ -33,7 +33,7 @@ pub mod series_requirement;
 pub mod units;
 pub mod words;
 
-pub use account::{Account, AccountBucket, AccountCost, MAIN_PARTS, MainPart, Split};
+pub use account::{Account, AccountBucket, AccountCost, MAIN_PARTS, Split};
 pub use binned_counter::BinnedCounter;
 pub use bytes::Bytes;
 pub use cause::CauseKind;

@@ -17,10 +17,9 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::entry::EntryKind;
 use punctual_core::event::{Futex, MomentSource};
 use punctual_core::{
-    CauseKind, Cell, Comparison, Event, EventKind, MainPart, Metric, Names, Nanos, Requirement,
+    CauseKind, Cell, Comparison, Event, EventKind, MAIN_PARTS, Metric, Names, Nanos, Requirement,
     Table,
 };
-use std::collections::BTreeMap;
 
 /// The figure that decided, or the most significant one without requirements.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -464,17 +463,13 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     let last = account.bands.last()?;
     let mut bands = account.bands.iter().filter(|band| band.from >= on_time).peekable();
     let bands: Vec<_> = if bands.peek().is_some() { bands.collect() } else { vec![last] };
-    let mut times: BTreeMap<MainPart, f64> = BTreeMap::new();
-    for band in &bands {
-        for (part, mean) in &band.mean_ns {
-            if let Some(part) = MainPart::from_id(part) {
-                *times.entry(part).or_default() += mean * band.count;
-            }
-        }
-    }
+    let time = |part: &CauseKind| -> f64 {
+        bands.iter().map(|band| band.mean_ns.get(part.id()).unwrap_or(&0.0) * band.count).sum()
+    };
     // The causes of the previous cycle explain an overrun.
-    times.remove(&MainPart::Overrun);
-    let total: f64 = times.values().sum();
+    let parts = MAIN_PARTS.iter().filter(|part| **part != CauseKind::Overrun);
+    let times: Vec<(CauseKind, f64)> = parts.map(|part| (*part, time(part))).collect();
+    let total: f64 = times.iter().map(|(_, time)| time).sum();
     let mut measures = deciding.phase.measures.iter();
     let notes = measures.find(|of| !measure.is_empty() && of.name == *measure);
     let mut causes: Vec<Blame> = times
@@ -483,7 +478,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
         .map(|(part, time)| Blame {
             rank: rank_of_scheduling(&deciding.series.scheduling),
             ..Blame::new(
-                Blamed::Kind(part.cause()),
+                Blamed::Kind(part),
                 notes.and_then(|notes| named(notes, part)),
                 time / total,
             )
@@ -496,7 +491,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
 }
 
 /// The culprit by the tables of a program's thread: in its longest cycles, else in all.
-fn named(measure: &MeasureMeta, part: MainPart) -> Option<String> {
+fn named(measure: &MeasureMeta, part: CauseKind) -> Option<String> {
     let table = |name: &str| measure.notes.tables.iter().find(|table| table.name == name);
     let of_longest = table("delays").and_then(|table| {
         let [cause, by] = [column(table, "cause")?, column(table, "by")?];
@@ -506,8 +501,8 @@ fn named(measure: &MeasureMeta, part: MainPart) -> Option<String> {
     });
     let of_all = || {
         let name = match part {
-            MainPart::Lock => "lock-holders",
-            MainPart::Preempted | MainPart::Runqueue | MainPart::NonPreemptible => "culprits",
+            CauseKind::Lock => "lock-holders",
+            CauseKind::Preempted | CauseKind::Runqueue | CauseKind::NonPreemptible => "culprits",
             _ => return None,
         };
         let table = table(name)?;

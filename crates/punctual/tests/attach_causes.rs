@@ -7,7 +7,7 @@ mod guests;
 use crate::common::quota::Quota;
 use crate::common::{Place, has_program, is_root, text};
 use punctual_core::cycle::Cycle;
-use punctual_core::{CpuSet, MainPart, Nanos, Split};
+use punctual_core::{CauseKind, CpuSet, Nanos, Split};
 use punctual_explain::cycles::{Constraint, Delay, Follower, find_delay, infer};
 use punctual_record::Backend;
 use punctual_session::cycles::source::CycleRecorder;
@@ -31,15 +31,15 @@ const LEARNING: usize = 200;
 const LEAST: Nanos = Nanos::from_micros(200);
 
 /// The injected causes, in the order of inject.c: the name, the true cause, and the culprit.
-const CAUSES: [(&str, MainPart, Option<&str>); 8] = [
-    ("higher priority", MainPart::Preempted, Some("hog")),
-    ("lock of a lower priority", MainPart::Lock, Some("holder")),
-    ("page faults", MainPart::PageFault, None),
-    ("fsync", MainPart::Io, None),
-    ("slow peer over TCP", MainPart::Waiting, Some("peer")),
-    ("interrupts", MainPart::Irq, None),
-    ("its own work", MainPart::OwnExecution, None),
-    ("quota of a control group", MainPart::Throttled, None),
+const CAUSES: [(&str, CauseKind, Option<&str>); 8] = [
+    ("higher priority", CauseKind::Preempted, Some("hog")),
+    ("lock of a lower priority", CauseKind::Lock, Some("holder")),
+    ("page faults", CauseKind::PageFault, None),
+    ("fsync", CauseKind::Io, None),
+    ("slow peer over TCP", CauseKind::Waiting, Some("peer")),
+    ("interrupts", CauseKind::Irq, None),
+    ("its own work", CauseKind::OwnExecution, None),
+    ("quota of a control group", CauseKind::Throttled, None),
 ];
 
 /// The tasks that inject.c starts.
@@ -202,11 +202,11 @@ fn is_right(injected: &Injected, delay: &Delay) -> bool {
 /// interrupt.
 fn is_foreign(injected: &Injected, delay: &Delay) -> bool {
     let (_, part, _) = CAUSES[injected.cause];
-    let has_quota = part == MainPart::Throttled;
+    let has_quota = part == CauseKind::Throttled;
     match delay.part {
-        MainPart::TimerIrqDelay | MainPart::Steal => true,
-        MainPart::Runqueue => has_quota && delay.by.is_some(),
-        MainPart::NonPreemptible => {
+        CauseKind::TimerIrqDelay | CauseKind::Steal => true,
+        CauseKind::Runqueue => has_quota && delay.by.is_some(),
+        CauseKind::NonPreemptible => {
             delay.by.is_some_and(|by| !INJECTORS.contains(&by.name.to_string().as_str()))
         }
         _ => false,
@@ -244,11 +244,11 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
             continue;
         };
         let cycle = so_far.last().expect("it is there");
-        score.unknown += cycle.split().of(MainPart::Unknown);
+        score.unknown += cycle.split().of(CauseKind::Unknown);
         score.whole += cycle.response_time();
         // A cycle that is late because of the one before has its cause.
         let is_own =
-            |delay: &Option<Delay>| delay.as_ref().is_none_or(|of| of.part != MainPart::Overrun);
+            |delay: &Option<Delay>| delay.as_ref().is_none_or(|of| of.part != CauseKind::Overrun);
         let mut delays = so_far.iter().rev().map(|cycle| find_delay(cycle, typical));
         match delays.find(is_own).flatten() {
             Some(delay) if is_right(one, &delay) => score.right += 1,
@@ -290,7 +290,7 @@ fn assert_named(program: &str, scores: &[Score], at_least: usize) {
     assert!(seen.len() >= at_least, "{} causes were injected", seen.len());
     for ((name, part, _), score) in seen {
         // No event ends a page fault: its time counts as the thread's own, as docs/attach.md says.
-        if by_events() && *part == MainPart::PageFault {
+        if by_events() && *part == CauseKind::PageFault {
             continue;
         }
         // One of a few may have another cause: this machine is not quiet.

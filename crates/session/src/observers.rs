@@ -56,11 +56,11 @@ impl Observers {
 mod tests {
     use super::*;
     use crate::cycles::testing::cycle;
-    use punctual_core::MainPart::{NonPreemptible, Observer, Preempted, SystemCall};
+    use punctual_core::CauseKind::{NonPreemptible, Observer, Preempted, SystemCall};
     use punctual_core::cycle::{Culprit, TaskName};
-    use punctual_core::{MainPart, Split};
+    use punctual_core::{CauseKind, Split};
 
-    fn split(all: &[(MainPart, i64)]) -> Split {
+    fn split(all: &[(CauseKind, i64)]) -> Split {
         let mut split = Split::default();
         all.iter().for_each(|(part, ns)| split.add(*part, Nanos(*ns)));
         split

@@ -2,8 +2,8 @@
 
 use punctual_bundle::SeriesAccount;
 use punctual_bundle::summary::{AccountBand, AccountSummary};
-use punctual_core::account::MAIN_PARTS;
-use punctual_core::{Account, AccountBucket, Fact, MainPart};
+use punctual_core::cause::CAUSES;
+use punctual_core::{Account, AccountBucket, Fact, MAIN_PARTS};
 use std::collections::BTreeMap;
 
 pub const BANDS: [(f64, f64); 5] =
@@ -32,7 +32,7 @@ pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
 pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
     let all = account.count() as f64;
     let (first, end) = (all * from / 100.0, all * to / 100.0);
-    let (mut before, mut sums, mut longest) = (0.0, [0.0; MAIN_PARTS], [0.0; MAIN_PARTS]);
+    let (mut before, mut sums, mut longest) = (0.0, [0.0; CAUSES], [0.0; CAUSES]);
     let (mut count, mut low, mut high) = (0.0, None, 0);
     for (edge, bucket) in account.buckets() {
         let within = within(before, bucket, first, end);
@@ -47,11 +47,9 @@ pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
         sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum += ns as f64 * share);
         longest.iter_mut().zip(bucket.longest).for_each(|(sum, n)| *sum += n as f64 * share);
     }
-    let total: f64 = sums.iter().sum();
-    let most = MainPart::ALL
-        .iter()
-        .copied()
-        .max_by(|a, b| sums[*a as usize].total_cmp(&sums[*b as usize]));
+    let total: f64 = MAIN_PARTS.iter().map(|part| sums[*part as usize]).sum();
+    let most =
+        MAIN_PARTS.iter().copied().max_by(|a, b| sums[*a as usize].total_cmp(&sums[*b as usize]));
     let dominant = most.filter(|part| sums[*part as usize] > 0.0);
     AccountBand {
         from,
@@ -71,23 +69,23 @@ fn within(before: f64, bucket: &AccountBucket, first: f64, end: f64) -> f64 {
     (before + bucket.count as f64).min(end) - before.max(first)
 }
 
-fn by_word(values: &[f64; MAIN_PARTS], each: impl Fn(f64) -> f64) -> BTreeMap<String, f64> {
-    let named = MainPart::ALL.iter().map(|part| (part.id().to_owned(), values[*part as usize]));
+fn by_word(values: &[f64; CAUSES], each: impl Fn(f64) -> f64) -> BTreeMap<String, f64> {
+    let named = MAIN_PARTS.iter().map(|part| (part.id().to_owned(), values[*part as usize]));
     named.filter(|(_, value)| *value > 0.0).map(|(word, value)| (word, each(value))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::{Nanos, Split};
+    use punctual_core::{CauseKind, Nanos, Split};
 
     /// 990 fast samples, mostly interrupt, and ten slow ones, mostly a task that was not preempted.
     fn account() -> Account {
         let mut account = Account::default();
         for k in 0..1_000 {
             let mut split = Split::default();
-            split.add(MainPart::Irq, Nanos(3_000));
-            split.add(MainPart::NonPreemptible, Nanos(if k % 100 == 0 { 97_000 } else { 1_000 }));
+            split.add(CauseKind::Irq, Nanos(3_000));
+            split.add(CauseKind::NonPreemptible, Nanos(if k % 100 == 0 { 97_000 } else { 1_000 }));
             account.record(&split);
         }
         account
@@ -102,7 +100,7 @@ mod tests {
             .iter()
             .map(|b| (b.to, b.count.round() as u64, b.dominant, (b.share * 100.0) as u32))
             .collect();
-        let (irq, switch) = (Some(MainPart::Irq), Some(MainPart::NonPreemptible));
+        let (irq, switch) = (Some(CauseKind::Irq), Some(CauseKind::NonPreemptible));
         assert_eq!(
             rows,
             [

@@ -2,7 +2,7 @@
 
 use super::document::TruthScore;
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
-use punctual_core::{Account, AccountBucket, MainPart, MonotonicNs, Nanos};
+use punctual_core::{Account, AccountBucket, CauseKind, MAIN_PARTS, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// The minimum overlap in ns, along with half of the sample, for a sample to count as affected.
@@ -171,11 +171,10 @@ pub fn score_account(
         met.touched += u64::from(touches(injected, due, end));
         met.affected += u64::from(expected.affects(&delays, overlap, due, end));
     }
-    let is_right =
-        |part: MainPart| expected.causes.iter().any(|(cause, _)| *cause == part.cause().id());
-    let all = || MainPart::ALL.iter().copied().enumerate();
+    let is_right = |part: CauseKind| expected.causes.iter().any(|(cause, _)| *cause == part.id());
+    let all = || MAIN_PARTS.iter().copied();
     let named_in = |bucket: &AccountBucket| -> u64 {
-        all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.parts[at]).sum()
+        all().filter(|part| is_right(*part)).map(|part| bucket.parts[part as usize]).sum()
     };
     // A delay without an injection also delays samples of the same length with one.
     let untouched = account.buckets().filter(|(edge, _)| {
@@ -189,13 +188,12 @@ pub fn score_account(
         let Some(met) = met.get(&edge) else { continue };
         let named = named_in(bucket) as i64 - usual * bucket.count as i64;
         let longest: u64 =
-            all().filter(|(_, part)| is_right(*part)).map(|(at, _)| bucket.longest[at]).sum();
+            all().filter(|part| is_right(*part)).map(|part| bucket.longest[part as usize]).sum();
         let right = longest.min(met.affected);
         score.affected += met.affected;
         score.right += right;
         if met.affected > 0 {
-            let unknown = all().find(|(_, part)| *part == MainPart::Unknown);
-            score.unknown_ns += unknown.map_or(0, |(at, _)| bucket.parts[at] as i64);
+            score.unknown_ns += bucket.parts[CauseKind::Unknown as usize] as i64;
             score.latency_ns += met.latency;
             score.time_ns += met.overlap;
             score.time_error_ns += error(named, met.overlap, met.perhaps);
@@ -204,9 +202,9 @@ pub fn score_account(
             score.falsely_named += longest.saturating_sub(met.touched);
         }
         if right < met.affected {
-            let others = all().filter(|(_, part)| !is_right(*part));
-            let other = others.max_by_key(|(at, _)| bucket.longest[*at]);
-            let name = other.map_or(String::new(), |(_, part)| part.cause().id().to_owned());
+            let others = all().filter(|part| !is_right(*part));
+            let other = others.max_by_key(|part| bucket.longest[*part as usize]);
+            let name = other.map_or(String::new(), |part| part.id().to_owned());
             *score.confused.entry(name).or_default() += met.affected - right;
         }
     }

@@ -1,7 +1,7 @@
 //! The state of a thread at an instant of a cycle.
 
 use super::TaskName;
-use crate::{MainPart, MonotonicNs, Nanos};
+use crate::{CauseKind, MonotonicNs, Nanos};
 
 /// The state of a thread at an instant of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub enum MomentKind {
         name: TaskName,
     },
     Asleep {
-        part: MainPart,
+        part: CauseKind,
         time: Nanos,
     },
     /// It ran, and a timer interrupted it.

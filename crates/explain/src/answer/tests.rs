@@ -256,9 +256,9 @@ fn kernel_accounting_is_used_if_events_leave_too_much_unattributed() {
     use punctual_core::{Account, Fact, Split};
     let account = |unknown: i64| {
         let (mut account, mut split) = (Account::default(), Split::default());
-        split.add(MainPart::Irq, Nanos(2 * MS));
-        split.add(MainPart::IdleExit, Nanos(MS));
-        split.add(MainPart::Unknown, Nanos(unknown));
+        split.add(CauseKind::Irq, Nanos(2 * MS));
+        split.add(CauseKind::IdleExit, Nanos(MS));
+        split.add(CauseKind::Unknown, Nanos(unknown));
         account.record(&split);
         Fact::Known(SeriesAccount { account, ..SeriesAccount::default() })
     };

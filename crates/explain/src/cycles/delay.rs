@@ -1,12 +1,12 @@
 //! The delay of a cycle: the cause that took longer than in a typical cycle, with its culprit.
 
 use punctual_core::cycle::{Awaited, Cycle, TaskName, WokenBy};
-use punctual_core::{MainPart, Nanos, Split};
+use punctual_core::{CauseKind, MAIN_PARTS, Nanos, Split};
 
 /// The main delay of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
-    pub part: MainPart,
+    pub part: CauseKind,
     /// The excess over a typical cycle.
     pub time: Nanos,
     /// The culprit, if known.
@@ -32,8 +32,8 @@ impl By {
 }
 
 /// The parts during which another task runs.
-const OTHERS: [MainPart; 4] =
-    [MainPart::Preempted, MainPart::Runqueue, MainPart::NonPreemptible, MainPart::Throttled];
+const OTHERS: [CauseKind; 4] =
+    [CauseKind::Preempted, CauseKind::Runqueue, CauseKind::NonPreemptible, CauseKind::Throttled];
 /// The reciprocal of the minimum share of the delay for a culprit.
 const CULPRIT: i64 = 2;
 /// The same if tasks may share a delay, in which case the one that ran longest is named.
@@ -42,8 +42,8 @@ const SHARED: i64 = 8;
 /// The main delay of this cycle; `typical`: the split of a cycle without a delay.
 pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
     let split = cycle.split();
-    let longer = |part: &&MainPart| split.of(**part) - typical.of(**part);
-    let part = *MainPart::ALL.iter().max_by_key(longer)?;
+    let longer = |part: &&CauseKind| split.of(**part) - typical.of(**part);
+    let part = *MAIN_PARTS.iter().max_by_key(longer)?;
     let time = longer(&&part);
     let is_share = |by: Nanos, share: i64| by.ns().saturating_mul(share) >= time.ns();
     let by = match part {
@@ -51,15 +51,15 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
             let culprit = cycle.culprit.filter(|one| is_share(one.time, SHARED));
             culprit.map(|one| By::of(one.tid, one.name))
         }
-        MainPart::Lock => {
+        CauseKind::Lock => {
             let holder = cycle.holder.filter(|one| is_share(one.time, CULPRIT));
             holder.map(|one| By::of(one.tid, one.name))
         }
-        MainPart::Waiting | MainPart::Stopped => {
+        CauseKind::Waiting | CauseKind::Stopped => {
             let is_task = |one: &Awaited| one.by == WokenBy::Task && is_share(one.time, CULPRIT);
             cycle.awaited.filter(is_task).map(|one| By::of(one.tid, one.name))
         }
-        MainPart::Unknown => {
+        CauseKind::Unknown => {
             let likely = cycle.likely.filter(|one| is_share(one.time, CULPRIT));
             likely.map(|one| By { tid: one.tid, name: one.name, likely: true })
         }
@@ -69,8 +69,8 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
     let own_call = cycle
         .longest_call
         .filter(|(_, call)| match part {
-            MainPart::Timeout => is_share(*call, CULPRIT),
-            MainPart::Waiting => cycle.awaited.is_some_and(|one| slept(&one) && *call >= one.time),
+            CauseKind::Timeout => is_share(*call, CULPRIT),
+            CauseKind::Waiting => cycle.awaited.is_some_and(|one| slept(&one) && *call >= one.time),
             _ => false,
         })
         .map(|(call, _)| call);

@@ -2,7 +2,7 @@
 
 use super::{CallNames, Site, kind_of};
 use punctual_core::cycle::{Cycle, CycleKind};
-use punctual_core::{MainPart, Nanos};
+use punctual_core::{CauseKind, Nanos};
 use std::collections::BTreeMap;
 
 pub const LEAST: usize = 10;
@@ -93,7 +93,7 @@ fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
     let asleep = cycles
         .iter()
         .fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
-    let lock = cycles.iter().any(|cycle| cycle.wait_is == MainPart::Lock);
+    let lock = cycles.iter().any(|cycle| cycle.wait_is == CauseKind::Lock);
     let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
     let (period, fitting) = match kind {
         // Its duration is constant.

@@ -24,7 +24,7 @@ use punctual_core::cycle::{
     WaitingCall, WokenBy,
 };
 use punctual_core::event::{Futex, TaskState, signal};
-use punctual_core::{Event, EventKind, MAX_RT_PRIO, MainPart, MonotonicNs};
+use punctual_core::{CauseKind, Event, EventKind, MAX_RT_PRIO, MonotonicNs};
 use std::collections::HashMap;
 use thread::{Phase, Readiness, Release, State, Thread, Waker};
 
@@ -464,10 +464,10 @@ impl Stream {
         });
         cpu.waiting = waiting;
         let part = match next_prio {
-            _ if next.0 == 0 => MainPart::Throttled,
-            prio if prio > prev_prio && prev_prio < MAX_RT_PRIO => MainPart::Throttled,
-            prio if prio < prev_prio && prio < MAX_RT_PRIO => MainPart::Preempted,
-            _ => MainPart::Runqueue,
+            _ if next.0 == 0 => CauseKind::Throttled,
+            prio if prio > prev_prio && prev_prio < MAX_RT_PRIO => CauseKind::Throttled,
+            prio if prio < prev_prio && prio < MAX_RT_PRIO => CauseKind::Preempted,
+            _ => CauseKind::Runqueue,
         };
         self.leaves(event, prev_state, prev_prio, (part, next.0), take);
         self.arrives(event, next.0, next_prio, take);
@@ -493,7 +493,7 @@ impl Stream {
         event: &Event,
         state: TaskState,
         prio: i16,
-        (part, by): (MainPart, u32),
+        (part, by): (CauseKind, u32),
         take: &mut dyn FnMut(Found),
     ) {
         let (at, tid) = (event.at, event.tid.0);
@@ -532,23 +532,23 @@ impl Stream {
             None => Some((WaitingCall::UNRECORDED, at)),
         };
         let within = match (state, thread.call) {
-            (TaskState::LockWait, _) => MainPart::Lock,
-            (TaskState::Stopped, _) => MainPart::Stopped,
-            _ if thread.reclaims => MainPart::Reclaim,
+            (TaskState::LockWait, _) => CauseKind::Lock,
+            (TaskState::Stopped, _) => CauseKind::Stopped,
+            _ if thread.reclaims => CauseKind::Reclaim,
             (_, Some((call, _))) => self.calls.part_of_sleep(call, state),
-            (TaskState::Blocked, None) if thread.faulted => MainPart::PageFault,
+            (TaskState::Blocked, None) if thread.faulted => CauseKind::PageFault,
             // The freezer of its control group suspends it so on its way to user mode.
             (TaskState::Sleeping, None)
                 if self.shown.calls && thread.has_called && !thread.faulted =>
             {
-                MainPart::Stopped
+                CauseKind::Stopped
             }
-            (_, None) if self.shown.calls && thread.has_called => MainPart::PageFault,
-            (_, None) if thread.locks => MainPart::Lock,
-            _ => MainPart::Waiting,
+            (_, None) if self.shown.calls && thread.has_called => CauseKind::PageFault,
+            (_, None) if thread.locks => CauseKind::Lock,
+            _ => CauseKind::Waiting,
         };
         thread.cycle.slept_without_pi |=
-            within == MainPart::Lock && thread.call.is_some_and(|(call, _)| call.operation == 0);
+            within == CauseKind::Lock && thread.call.is_some_and(|(call, _)| call.operation == 0);
         let ends =
             wait.filter(|(call, _)| state == TaskState::Sleeping && self.ends_cycle(tid, *call));
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -670,7 +670,7 @@ impl Stream {
         } else {
             let completed = here.is_some_and(|cpu| cpu.completed);
             let io = completed && thread.is_blocked() && !thread.needs_memory();
-            thread.ends_pause(at, io.then_some(MainPart::Io), release.waker);
+            thread.ends_pause(at, io.then_some(CauseKind::Io), release.waker);
         }
         if release.waker.by == WokenBy::Timer
             && let Some((site, _)) = thread.call
@@ -682,7 +682,7 @@ impl Stream {
             self.owners.insert(release.timer, task);
         }
         let readiness =
-            if limited { Readiness::For(MainPart::Unknown, 0) } else { Readiness::ByCpu };
+            if limited { Readiness::For(CauseKind::Unknown, 0) } else { Readiness::ByCpu };
         thread.becomes_ready(at, target, readiness, enqueued);
         if target < CPUS {
             let cpu = self.cpus.entry(target).or_default();
@@ -765,6 +765,6 @@ fn takes_place(cpu: &mut Cpu, thread: &mut Thread, tid: u32) {
     if cpu.waiting.len() < WAITING {
         cpu.waiting.push(tid);
     } else if thread.state == State::Ready(Readiness::ByCpu) {
-        thread.state = State::Ready(Readiness::For(MainPart::Unknown, 0));
+        thread.state = State::Ready(Readiness::For(CauseKind::Unknown, 0));
     }
 }

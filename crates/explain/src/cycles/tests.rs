@@ -4,7 +4,7 @@ use punctual_core::cycle::{
     Awaited, CallSet, Culprit, DescriptorSet, LockEvidence, LockHolder, OpenCycle, SeriesKind,
     TaskName, WaitingCall,
 };
-use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
 const SLEEP: u32 = 1;
 const READ: u32 = 2;
@@ -19,9 +19,9 @@ fn names() -> CallNames {
 pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -> Cycle {
     let (mut wake, mut run) = (Split::default(), Split::default());
     let begin = release.max(entered);
-    wake.add(MainPart::Overrun, Nanos(begin - release));
-    wake.add(MainPart::Irq, Nanos(500));
-    run.add(MainPart::OwnExecution, Nanos(took));
+    wake.add(CauseKind::Overrun, Nanos(begin - release));
+    wake.add(CauseKind::Irq, Nanos(500));
+    run.add(CauseKind::OwnExecution, Nanos(took));
     Cycle {
         tid: 7,
         cpu: 0,
@@ -35,7 +35,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         timer: 0,
         waker: 9,
         waker_name: TaskName::default(),
-        wait_is: MainPart::Waiting,
+        wait_is: CauseKind::Waiting,
         reclaimed: Nanos::ZERO,
         faulted: Nanos::ZERO,
         blocks: 0,
@@ -260,7 +260,7 @@ fn a_reader_of_a_pipe_waits_for_events() {
 fn lock_waits_and_too_few_waits_form_no_cycles() {
     let mut lock = thread(1_000_000, &[40_000; 50]);
     for one in &mut lock {
-        (one.call.number, one.wait_is, one.by) = (FUTEX, MainPart::Lock, WokenBy::Task);
+        (one.call.number, one.wait_is, one.by) = (FUTEX, CauseKind::Lock, WokenBy::Task);
     }
     let seen = infer(&lock, Constraint::default(), &names())
         .expect_err("locks are waited for within cycles");
@@ -383,11 +383,11 @@ fn the_excess_over_the_typical_cycle_is_its_delay() {
     let (wake, run) = (Split::default(), Split::default());
     let quiet = Cycle { wake, run, ..cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 0) };
     let mut typical = Split::default();
-    typical.add(MainPart::Runqueue, Nanos(100));
-    typical.add(MainPart::OwnExecution, Nanos(5_000));
+    typical.add(CauseKind::Runqueue, Nanos(100));
+    typical.add(CauseKind::OwnExecution, Nanos(5_000));
     let found = |part, ns, cycle: Cycle| {
         let mut run = Split::default();
-        run.add(MainPart::OwnExecution, Nanos(5_010));
+        run.add(CauseKind::OwnExecution, Nanos(5_010));
         run.add(part, Nanos(ns));
         find_delay(&Cycle { run, ..cycle }, &typical)
     };
@@ -396,26 +396,26 @@ fn the_excess_over_the_typical_cycle_is_its_delay() {
         let by = by.map(|tid| By { tid, name, likely: false });
         Some(Delay { part, time: Nanos(ns), by, own_call: None })
     };
-    let behind = |ns| found(MainPart::Runqueue, 1_100, Cycle { culprit: ran(ns), ..quiet });
-    assert_eq!(behind(130), of(MainPart::Runqueue, 1_000, Some(9)), "others share the delay");
-    assert_eq!(behind(120), of(MainPart::Runqueue, 1_000, None), "it took next to nothing");
+    let behind = |ns| found(CauseKind::Runqueue, 1_100, Cycle { culprit: ran(ns), ..quiet });
+    assert_eq!(behind(130), of(CauseKind::Runqueue, 1_000, Some(9)), "others share the delay");
+    assert_eq!(behind(120), of(CauseKind::Runqueue, 1_000, None), "it took next to nothing");
     let holder = |ns| {
         let (evidence, in_namespace) = (LockEvidence::Waker, false);
         Some(LockHolder { tid: 6, name, evidence, in_namespace, waits: 1, time: Nanos(ns) })
     };
-    let held = |ns| found(MainPart::Lock, 800, Cycle { holder: holder(ns), ..quiet });
-    assert_eq!(held(400), of(MainPart::Lock, 800, Some(6)));
-    assert_eq!(held(399), of(MainPart::Lock, 800, None));
+    let held = |ns| found(CauseKind::Lock, 800, Cycle { holder: holder(ns), ..quiet });
+    assert_eq!(held(400), of(CauseKind::Lock, 800, Some(6)));
+    assert_eq!(held(399), of(CauseKind::Lock, 800, None));
     let waits = |by, ns| {
         let awaited = Some(Awaited { by, tid: 8, name, time: Nanos(ns) });
-        found(MainPart::Waiting, 600, Cycle { awaited, ..quiet })
+        found(CauseKind::Waiting, 600, Cycle { awaited, ..quiet })
     };
-    assert_eq!(waits(WokenBy::Task, 300), of(MainPart::Waiting, 600, Some(8)));
-    assert_eq!(waits(WokenBy::Task, 299), of(MainPart::Waiting, 600, None));
-    assert_eq!(waits(WokenBy::Sleep, 600), of(MainPart::Waiting, 600, None), "a timer is no task");
+    assert_eq!(waits(WokenBy::Task, 300), of(CauseKind::Waiting, 600, Some(8)));
+    assert_eq!(waits(WokenBy::Task, 299), of(CauseKind::Waiting, 600, None));
+    assert_eq!(waits(WokenBy::Sleep, 600), of(CauseKind::Waiting, 600, None), "a timer is no task");
     // An interrupt has no task; and a cycle that took no longer than usual has no delay.
     let irq = Cycle { culprit: ran(900), ..quiet };
-    assert_eq!(found(MainPart::Irq, 900, irq), of(MainPart::Irq, 900, None));
+    assert_eq!(found(CauseKind::Irq, 900, irq), of(CauseKind::Irq, 900, None));
     assert_eq!(find_delay(&quiet, &typical), None);
 }
 

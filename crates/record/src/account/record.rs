@@ -1,7 +1,7 @@
 //! One sample, as divided by the kernel.
 
 use crate::wire::layout::{self as wire, Header};
-use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
 const PIECES: usize = wire::ACCOUNT_PIECES as usize;
 /// The bits of a piece that are its length in ns.
@@ -23,7 +23,7 @@ pub struct AccountRecord {
 
 impl AccountRecord {
     /// The pieces with their part and length.
-    pub fn pieces(&self) -> impl Iterator<Item = (MainPart, Nanos)> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = (CauseKind, Nanos)> + '_ {
         self.pieces
             .iter()
             .filter(|piece| **piece != 0)
@@ -43,51 +43,51 @@ impl AccountRecord {
                 at = end;
             }
         };
-        until(MainPart::OwnExecution, self.begin);
+        until(CauseKind::OwnExecution, self.begin);
         let mut end = self.begin;
         for (part, span) in self.pieces() {
             end = end + span;
             until(part, end);
         }
-        until(MainPart::Unknown, woke);
+        until(CauseKind::Unknown, woke);
         split
     }
 
     /// The time before the decision to wake the thread, if the record begins with such: the timer's
     /// interrupt was late.
     pub fn overdue(&self) -> Nanos {
-        let late = |(part, _): &(MainPart, Nanos)| {
-            matches!(part, MainPart::TimerIrqDelay | MainPart::IdleExit)
+        let late = |(part, _): &(CauseKind, Nanos)| {
+            matches!(part, CauseKind::TimerIrqDelay | CauseKind::IdleExit)
         };
         self.pieces().filter(late).fold(Nanos::ZERO, |sum, (_, span)| sum + span)
     }
 }
 
-pub(crate) fn part(code: u64) -> MainPart {
+pub(crate) fn part(code: u64) -> CauseKind {
     match code {
-        wire::PART_TIMER_LATE => MainPart::TimerIrqDelay,
-        wire::PART_HARDIRQ => MainPart::Irq,
-        wire::PART_SOFTIRQ => MainPart::Softirq,
-        wire::PART_IDLE_EXIT => MainPart::IdleExit,
-        wire::PART_NOT_SWITCHED => MainPart::NonPreemptible,
-        wire::PART_PREEMPTED => MainPart::Preempted,
-        wire::PART_THROTTLED => MainPart::Throttled,
-        wire::PART_RUNQUEUE => MainPart::Runqueue,
-        wire::PART_BLOCKED => MainPart::Waiting,
-        wire::PART_LOCK => MainPart::Lock,
-        wire::PART_IO => MainPart::Io,
-        wire::PART_PAGE_FAULT => MainPart::PageFault,
-        wire::PART_FAULT_RAN => MainPart::PageFault,
-        wire::PART_STEAL => MainPart::Steal,
-        wire::PART_SLACK => MainPart::TimerSlack,
-        wire::PART_STOPPED => MainPart::Stopped,
-        wire::PART_TIMEOUT => MainPart::Timeout,
-        wire::PART_SWITCH => MainPart::Switch,
-        wire::PART_RECLAIM | wire::PART_RECLAIM_RAN => MainPart::Reclaim,
-        wire::PART_OVERRUN => MainPart::Overrun,
-        wire::PART_KERNEL => MainPart::SystemCall,
-        wire::PART_ITSELF => MainPart::OwnExecution,
-        _ => MainPart::Unknown,
+        wire::PART_TIMER_LATE => CauseKind::TimerIrqDelay,
+        wire::PART_HARDIRQ => CauseKind::Irq,
+        wire::PART_SOFTIRQ => CauseKind::Softirq,
+        wire::PART_IDLE_EXIT => CauseKind::IdleExit,
+        wire::PART_NOT_SWITCHED => CauseKind::NonPreemptible,
+        wire::PART_PREEMPTED => CauseKind::Preempted,
+        wire::PART_THROTTLED => CauseKind::Throttled,
+        wire::PART_RUNQUEUE => CauseKind::Runqueue,
+        wire::PART_BLOCKED => CauseKind::Waiting,
+        wire::PART_LOCK => CauseKind::Lock,
+        wire::PART_IO => CauseKind::Io,
+        wire::PART_PAGE_FAULT => CauseKind::PageFault,
+        wire::PART_FAULT_RAN => CauseKind::PageFault,
+        wire::PART_STEAL => CauseKind::Steal,
+        wire::PART_SLACK => CauseKind::TimerSlack,
+        wire::PART_STOPPED => CauseKind::Stopped,
+        wire::PART_TIMEOUT => CauseKind::Timeout,
+        wire::PART_SWITCH => CauseKind::Switch,
+        wire::PART_RECLAIM | wire::PART_RECLAIM_RAN => CauseKind::Reclaim,
+        wire::PART_OVERRUN => CauseKind::Overrun,
+        wire::PART_KERNEL => CauseKind::SystemCall,
+        wire::PART_ITSELF => CauseKind::OwnExecution,
+        _ => CauseKind::Unknown,
     }
 }
 
@@ -114,6 +114,7 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(AccountRecord)) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use punctual_core::MAIN_PARTS;
 
     fn record(begin: i64, pieces: &[(u64, u64)]) -> AccountRecord {
         let mut words = [0; PIECES];
@@ -133,7 +134,7 @@ mod tests {
             ],
         );
         let split = record.split(MonotonicNs(90), MonotonicNs(125));
-        let pieces: Vec<_> = MainPart::ALL
+        let pieces: Vec<_> = MAIN_PARTS
             .iter()
             .map(|part| (part.id(), split.of(*part).ns()))
             .filter(|p| p.1 > 0)
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(pieces, [("timer-irq-delay", 10), ("irq", 5), ("self", 20)]);
         assert_eq!((split.sum(), record.overdue()), (Nanos(35), Nanos(10)));
         assert_eq!(
-            record.split(MonotonicNs(100), MonotonicNs(1_000)).of(MainPart::Unknown),
+            record.split(MonotonicNs(100), MonotonicNs(1_000)).of(CauseKind::Unknown),
             Nanos(365)
         );
     }

@@ -11,7 +11,7 @@ use punctual_core::cycle::{
     Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
     MomentKind, OUTSIDE, TaskName, ThreadTimes, WaitingCall, WokenBy,
 };
-use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
 const _: () = assert!(wire::OUTSIDE == OUTSIDE as u64);
 
@@ -245,9 +245,9 @@ fn split(parts: &[u64], whole: Nanos) -> Split {
                 over = over - less;
                 split.add(part(code as u64), ns - less);
             }
-            split.add(MainPart::Unknown, whole - Nanos(sum).min(whole));
+            split.add(CauseKind::Unknown, whole - Nanos(sum).min(whole));
         }
-        None => split.add(MainPart::Unknown, whole),
+        None => split.add(CauseKind::Unknown, whole),
     }
     split
 }
@@ -293,7 +293,7 @@ mod tests {
         let [cycle] = all[..] else { panic!("one cycle") };
         assert_eq!((cycle.tid, cycle.cpu, cycle.by), (7, 1, WokenBy::Timer));
         assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
-        assert_eq!(cycle.wake.of(MainPart::Unknown), Nanos(100));
+        assert_eq!(cycle.wake.of(CauseKind::Unknown), Nanos(100));
         let holder = cycle.holder.expect("it was recorded");
         assert!(!holder.in_namespace);
         wire.holder_by |= wire::HOLDER_IN_NAMESPACE as u32;

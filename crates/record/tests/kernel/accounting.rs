@@ -1,7 +1,7 @@
 //! The accounting in the kernel compared with samples by a thread's own clock.
 
 use crate::common::{bind, gettid, now, sleep_until};
-use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_core::{CauseKind, CpuSet, MAIN_PARTS, MonotonicNs, Nanos};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use punctual_sys::attributes;
@@ -59,8 +59,8 @@ fn parts_of_every_accounted_sample_add_up() {
         let split = record.split(MonotonicNs(*due), MonotonicNs(*woke));
         assert_eq!(split.sum(), Nanos(woke - due));
         found += 1;
-        known += usize::from(split.of(MainPart::Unknown) * 20 < split.sum());
-        MainPart::ALL.iter().for_each(|part| {
+        known += usize::from(split.of(CauseKind::Unknown) * 20 < split.sum());
+        MAIN_PARTS.iter().for_each(|part| {
             *sums.entry(part.id()).or_default() += split.of(*part).ns() / SAMPLES as i64
         });
     }

@@ -4,7 +4,7 @@
 use crate::accounting::sleep_through;
 use crate::common::{bind, gettid, now, set_fifo};
 use crate::injected::{alone, cpu};
-use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
+use punctual_core::{CauseKind, CpuSet, MAIN_PARTS, MonotonicNs, Nanos};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use punctual_sys::clock;
@@ -115,11 +115,11 @@ fn accounting_without_btf_agrees_with_accounting_by_btf() {
         both += 1;
         // The programs run one after the other, so each part differs by their run time, and by
         // steal in between.
-        let apart = |part: &MainPart| {
+        let apart = |part: &CauseKind| {
             let [one, other] = splits.map(|split| split.of(*part).ns());
             (one - other).abs()
         };
-        let apart = MainPart::ALL.iter().map(apart).max().unwrap_or(0);
+        let apart = MAIN_PARTS.iter().map(apart).max().unwrap_or(0);
         alike += usize::from(
             apart * 10 <= latency.max(Nanos::from_micros(50)).ns() || excuse.covers(apart),
         );
@@ -128,10 +128,10 @@ fn accounting_without_btf_agrees_with_accounting_by_btf() {
         if overlap * 10 >= latency.ns() * 9 {
             hit += 1;
             let split = &splits[1];
-            let is_known = split.of(MainPart::Unknown) * 20 < latency;
-            let is_blamed = split.of(MainPart::Preempted) * 10 >= latency * 9 && is_known;
+            let is_known = split.of(CauseKind::Unknown) * 20 < latency;
+            let is_blamed = split.of(CauseKind::Preempted) * 10 >= latency * 9 && is_known;
             blamed += usize::from(
-                is_blamed || excuse.covers((latency - split.of(MainPart::Preempted)).ns()),
+                is_blamed || excuse.covers((latency - split.of(CauseKind::Preempted)).ns()),
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::common::{bind, gettid, now, online, set_fifo, sleep_until};
 use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
-use punctual_core::{MainPart, Nanos, Policy};
+use punctual_core::{CauseKind, Nanos, Policy};
 use punctual_record::attach::Attacher;
 use punctual_sys::attributes::{self, Deadline, Scheduling};
 use punctual_sys::futex::{self, Scope};
@@ -73,7 +73,7 @@ fn an_absolute_sleeper_is_released_when_it_said() {
         assert_eq!((cycle.release.ns() - first) % PERIOD, 0, "{cycle:?}");
         assert!(cycle.response_time() >= Nanos::from_micros(300), "{cycle:?}");
     }
-    let unknown: i64 = timed.iter().map(|cycle| cycle.split().of(MainPart::Unknown).ns()).sum();
+    let unknown: i64 = timed.iter().map(|cycle| cycle.split().of(CauseKind::Unknown).ns()).sum();
     let whole: i64 = timed.iter().map(|cycle| cycle.response_time().ns()).sum();
     println!("unknown {unknown} of {whole} ns; the first: {:#?}", timed[0]);
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
@@ -367,18 +367,19 @@ fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
     let near =
         |ns: &&i64| (**ns - (**ns + PERIOD.ns() / 2) / PERIOD.ns() * PERIOD.ns()).abs() < 200_000;
     assert!(distances.iter().filter(near).count() >= 50, "{distances:?}");
-    let throttled = |cycle: &&&Cycle| cycle.split().of(MainPart::Throttled) > Nanos::from_millis(2);
+    let throttled =
+        |cycle: &&&Cycle| cycle.split().of(CauseKind::Throttled) > Nanos::from_millis(2);
     let late: Vec<_> = periods.iter().filter(throttled).collect();
     assert!(late.len() >= 5, "{periods:#?}");
     // The runtime is replenished once per period, so it ran in two of them.
     assert!(late.iter().all(|cycle| cycle.response_time() > PERIOD), "{late:#?}");
-    let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(MainPart::Unknown).ns()).sum();
+    let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(CauseKind::Unknown).ns()).sum();
     let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
 }
 
 /// The sum of the parts over all cycles with a timer of their own.
-fn part_of_sleepers(cycles: &[Cycle], part: MainPart) -> Nanos {
+fn part_of_sleepers(cycles: &[Cycle], part: CauseKind) -> Nanos {
     let timed = cycles.iter().filter(|cycle| cycle.by == WokenBy::Sleep);
     timed.fold(Nanos::ZERO, |sum, cycle| sum + cycle.split().of(part))
 }
@@ -398,8 +399,8 @@ fn direct_reclaim_is_a_separate_part() {
         }
     };
     let Some(cycles) = cycles_of(work) else { return };
-    let reclaim = part_of_sleepers(&cycles, MainPart::Reclaim);
-    let calls = part_of_sleepers(&cycles, MainPart::SystemCall);
+    let reclaim = part_of_sleepers(&cycles, CauseKind::Reclaim);
+    let calls = part_of_sleepers(&cycles, CauseKind::SystemCall);
     println!("reclaim {reclaim}, other system calls {calls}");
     assert!(reclaim >= Nanos(30 * 1_000), "{reclaim}");
     let ran = cycles.iter().fold(Nanos::ZERO, |sum, cycle| sum + cycle.reclaimed);
@@ -511,7 +512,7 @@ fn without_a_known_owner_the_waker_is_named_as_lock_holder() {
     let Some(cycles) = cycles_of(work) else { return };
     let held: Vec<_> = cycles.iter().filter_map(|cycle| cycle.holder).collect();
     // Beside busy neighbours the holder is too late for most of them.
-    let waited = cycles.iter().filter(|cycle| cycle.wait_is == MainPart::Lock).count();
+    let waited = cycles.iter().filter(|cycle| cycle.wait_is == CauseKind::Lock).count();
     assert!(held.len() >= 5 && held.len() * 10 >= waited * 9, "{cycles:#?}");
     for holder in held {
         let known = (holder.evidence, holder.name.to_string());

@@ -3,7 +3,7 @@
 
 use crate::accounting::sleep_through;
 use crate::common::{bind, gettid, now, set_fifo};
-use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, CpuSet, MAIN_PARTS, MonotonicNs, Nanos, Split};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use punctual_testing::{Excuse, HiddenSamples, Steal};
@@ -123,9 +123,9 @@ pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
 }
 
 /// At least 90 % of the late samples are [`laid_at`] these parts.
-pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
+pub fn assert_laid_at(late: &[Divided], parts: &[CauseKind], excuse: Excuse) {
     assert!(
-        laid_at(late, parts, &[MainPart::Steal], excuse),
+        laid_at(late, parts, &[CauseKind::Steal], excuse),
         "late samples are not laid at {parts:?}: {}",
         shown(late)
     );
@@ -135,9 +135,14 @@ pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
 /// than 5 % of their time unknown. Excluded are samples with a foreign longest part, which the test
 /// did not cause, and samples that only steal made late, judged by the time outside of these parts;
 /// most must be left.
-fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excuse: Excuse) -> bool {
+fn laid_at(
+    late: &[Divided],
+    parts: &[CauseKind],
+    foreign: &[CauseKind],
+    mut excuse: Excuse,
+) -> bool {
     let is_right = |one: &&Divided| one.split.longest().is_some_and(|part| parts.contains(&part));
-    let is_known = |one: &&Divided| one.split.of(MainPart::Unknown) * 20 < one.split.sum();
+    let is_known = |one: &&Divided| one.split.of(CauseKind::Unknown) * 20 < one.split.sum();
     let right = late.iter().filter(is_right).count();
     let both = late.iter().filter(is_right).filter(is_known).count();
     let others = |one: &&Divided| {
@@ -159,12 +164,12 @@ fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excus
 
 /// Mean ns of each part.
 pub fn shown(samples: &[Divided]) -> String {
-    let mean = |part: &MainPart| {
+    let mean = |part: &CauseKind| {
         samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>()
             / samples.len().max(1) as i64
     };
     let named: Vec<String> =
-        MainPart::ALL.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
+        MAIN_PARTS.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
     named.join(", ")
 }
 
@@ -221,7 +226,7 @@ fn a_long_interrupt_handler_is_attributed_to_irq() {
     println!("{made} storms, {} samples within a period of one", hit.len());
     let late = latest(hit, made * 7 / 10);
     assert!(!late.is_empty());
-    assert_laid_at(&late, &[MainPart::Irq], excuse);
+    assert_laid_at(&late, &[CauseKind::Irq], excuse);
 }
 
 /// A filter that takes some microseconds for each datagram, and lets none through.
@@ -287,8 +292,8 @@ fn a_flood_of_packets_is_attributed_to_softirq() {
         let (samples, excuse) = measured(2_000, flood)?;
         // Softirqs are served with interrupts enabled: the host caused a late timer interrupt,
         // which it need not report as steal.
-        let foreign = [MainPart::Steal, MainPart::TimerIrqDelay];
-        Some(laid_at(&latest(samples, 2_000 / 20), &[MainPart::Softirq], &foreign, excuse))
+        let foreign = [CauseKind::Steal, CauseKind::TimerIrqDelay];
+        Some(laid_at(&latest(samples, 2_000 / 20), &[CauseKind::Softirq], &foreign, excuse))
     };
     let mut tries = (0..8).map(once);
     let made = tries.find(|made| made.is_none_or(|made| made));
@@ -323,7 +328,7 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     assert!(!late.is_empty());
     if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
         let not_switched =
-            late.iter().map(|one| one.split.of(MainPart::NonPreemptible).ns()).sum::<i64>();
+            late.iter().map(|one| one.split.of(CauseKind::NonPreemptible).ns()).sum::<i64>();
         let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
         println!("preemptible: {}", shown(&late));
         assert!(
@@ -334,6 +339,6 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     } else {
         // A part of that list is written with interrupts disabled: a timer due then is delayed by
         // the same section.
-        assert_laid_at(&late, &[MainPart::NonPreemptible, MainPart::TimerIrqDelay], excuse);
+        assert_laid_at(&late, &[CauseKind::NonPreemptible, CauseKind::TimerIrqDelay], excuse);
     }
 }

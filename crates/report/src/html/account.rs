@@ -5,8 +5,7 @@ use super::gather::{Content, Line};
 use super::style::Style;
 use super::table::Table;
 use punctual_bundle::SeriesAccount;
-use punctual_core::MainPart;
-use punctual_core::account::MAIN_PARTS;
+use punctual_core::{CauseKind, MAIN_PARTS};
 use serde::Serialize;
 
 /// Columns of the stacked histogram in each decade of latency.
@@ -47,7 +46,7 @@ impl Data {
             .filter_map(|(k, line)| Some((k, line, line.series.account.known()?)));
         let divided = known.map(|(series, line, account)| divided(series, line, account));
         let parts =
-            MainPart::ALL.iter().map(|part| PartData { title: part.words(), style: style(*part) });
+            MAIN_PARTS.iter().map(|part| PartData { title: part.words(), style: style(*part) });
         Data {
             parts: parts.collect(),
             series: divided.filter(|divided| !divided.columns.is_empty()).collect(),
@@ -65,10 +64,11 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
     for (edge, bucket) in account.account.buckets() {
         let number = ((edge.max(1) as f64).log10() * PER_DECADE).floor() as u64;
         if columns.last().is_none_or(|last| last[0] != number) {
-            columns.push([number, 0].into_iter().chain([0; MAIN_PARTS]).collect());
+            columns.push([number, 0].into_iter().chain(vec![0; MAIN_PARTS.len()]).collect());
         }
         let Some(column) = columns.last_mut() else { continue };
-        let added = [bucket.count].into_iter().chain(bucket.parts);
+        let parts = MAIN_PARTS.iter().map(|part| bucket.parts[*part as usize]);
+        let added = [bucket.count].into_iter().chain(parts);
         column
             .iter_mut()
             .skip(1)
@@ -78,32 +78,32 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
     Divided { name: line.full.clone(), series, per_decade: PER_DECADE, columns }
 }
 
-/// The style of a part: related parts share a hue.
-pub fn style(part: MainPart) -> Style {
+/// The style of a cause: related causes share a hue, and those that no account names are as unknown.
+pub fn style(part: CauseKind) -> Style {
     let (hue, strength) = match part {
-        MainPart::TimerIrqDelay => (0, 100),
-        MainPart::TimerSlack => (0, 30),
-        MainPart::Irq => (1, 100),
-        MainPart::Softirq => (4, 100),
-        MainPart::IdleExit => (5, 100),
-        MainPart::NonPreemptible => (3, 100),
-        MainPart::Preempted => (6, 100),
-        MainPart::Throttled => (6, 55),
-        MainPart::Runqueue => (3, 55),
-        MainPart::Switch => (3, 30),
-        MainPart::Lock => (4, 55),
-        MainPart::Io => (5, 55),
-        MainPart::PageFault => (7, 55),
-        MainPart::Reclaim => (7, 30),
-        MainPart::Timeout => (1, 75),
-        MainPart::Stopped => (6, 30),
-        MainPart::Waiting => (1, 50),
-        MainPart::Overrun => (2, 30),
-        MainPart::SystemCall => (2, 60),
-        MainPart::OwnExecution => (2, 100),
-        MainPart::Steal => (0, 50),
-        MainPart::Observer => (0, 15),
-        MainPart::Unknown => (7, 100),
+        CauseKind::TimerIrqDelay => (0, 100),
+        CauseKind::TimerSlack => (0, 30),
+        CauseKind::Irq => (1, 100),
+        CauseKind::Softirq => (4, 100),
+        CauseKind::IdleExit => (5, 100),
+        CauseKind::NonPreemptible => (3, 100),
+        CauseKind::Preempted => (6, 100),
+        CauseKind::Throttled => (6, 55),
+        CauseKind::Runqueue => (3, 55),
+        CauseKind::Switch => (3, 30),
+        CauseKind::Lock => (4, 55),
+        CauseKind::Io => (5, 55),
+        CauseKind::PageFault => (7, 55),
+        CauseKind::Reclaim => (7, 30),
+        CauseKind::Timeout => (1, 75),
+        CauseKind::Stopped => (6, 30),
+        CauseKind::Waiting => (1, 50),
+        CauseKind::Overrun => (2, 30),
+        CauseKind::SystemCall => (2, 60),
+        CauseKind::OwnExecution => (2, 100),
+        CauseKind::Steal => (0, 50),
+        CauseKind::Observer => (0, 15),
+        _ => (7, 100),
     };
     Style { hue, dash: 0, strength }
 }

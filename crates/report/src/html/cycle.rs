@@ -7,7 +7,7 @@ use super::notes::measures;
 use super::style::Style;
 use crate::format;
 use punctual_bundle::meta::MeasureMeta;
-use punctual_core::{Cell, MainPart, Nanos};
+use punctual_core::{CauseKind, Cell, MAIN_PARTS, Nanos};
 use serde::Serialize;
 
 /// The name of the drawn table of a measure.
@@ -54,7 +54,7 @@ struct Key {
 /// A part of both cycles: when, of which cause, and ns in each.
 struct Part {
     when: String,
-    cause: MainPart,
+    cause: CauseKind,
     ns: [f64; 2],
 }
 
@@ -90,7 +90,7 @@ fn part(row: &[Cell]) -> Option<Part> {
     else {
         return None;
     };
-    let cause = MainPart::ALL.iter().find(|part| part.words() == cause)?;
+    let cause = MAIN_PARTS.iter().find(|part| part.words() == cause)?;
     let ns =
         [*typical, *longest].map(|ns| if ns.is_finite() { ns.clamp(0.0, LONGEST) } else { 0.0 });
     Some(Part { when: when.clone(), cause: *cause, ns })
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn worst_and_typical_cycle_share_a_scale() {
-        let (own, lock) = (MainPart::OwnExecution.words(), MainPart::Lock.words());
+        let (own, lock) = (CauseKind::OwnExecution.words(), CauseKind::Lock.words());
         let section = drawn(vec![row(own, 50.0, 100.0), row(lock, 0.0, 300.0)]).unwrap();
         let places = |band: &Band| -> Vec<(f64, f64)> {
             band.segments.iter().map(|segment| (segment.x, segment.width)).collect()
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn rows_without_cause_or_valid_time_are_not_drawn() {
-        let own = MainPart::OwnExecution.words();
+        let own = CauseKind::OwnExecution.words();
         assert!(drawn(vec![row("<script>", 1.0, 1.0), vec![Cell::Nothing]]).is_none());
         let strange = vec![row(own, f64::NAN, -5.0), row(own, f64::INFINITY, 1e300)];
         let section = drawn(strange).unwrap();

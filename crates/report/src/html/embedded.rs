@@ -14,7 +14,7 @@ use super::{ReportInput, Size};
 use crate::format::count;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::RequirementSummary;
-use punctual_core::{CauseKind, Clock, ClockNs, Comparison, MainPart, Nanos, Requirement};
+use punctual_core::{CauseKind, Clock, ClockNs, Comparison, Nanos, Requirement};
 use punctual_explain::answer::standing;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -60,8 +60,7 @@ struct Cause {
 impl Cause {
     /// The colour is the same as in the histogram by cause.
     fn of(kind: CauseKind) -> Cause {
-        let part = MainPart::from_id(kind.id()).unwrap_or(MainPart::Unknown);
-        Cause { words: kind.words(), style: account::style(part), kind }
+        Cause { words: kind.words(), style: account::style(kind), kind }
     }
 }
 

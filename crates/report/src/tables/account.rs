@@ -4,7 +4,7 @@
 use super::{Cell, Column, Table, Tone};
 use crate::format::{count, percent, span};
 use punctual_bundle::summary::{AccountBand, AccountSummary};
-use punctual_core::{Fact, MainPart};
+use punctual_core::{CauseKind, Fact, MAIN_PARTS};
 
 const NAME: usize = 28;
 /// Parts besides the dominant one that a row names.
@@ -99,11 +99,11 @@ fn band_end(percentile: f64) -> String {
 }
 
 /// The parts of a band with their shares of its time, the largest first.
-fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
+fn shares(band: &AccountBand) -> Vec<(CauseKind, f64)> {
     let total: f64 = band.mean_ns.values().sum();
-    let of = |part: &MainPart| Some((*part, *band.mean_ns.get(part.id())? / total));
-    let mut shares: Vec<(MainPart, f64)> =
-        MainPart::ALL.iter().filter_map(of).filter(|(_, share)| *share > 0.0).collect();
+    let of = |part: &CauseKind| Some((*part, *band.mean_ns.get(part.id())? / total));
+    let mut shares: Vec<(CauseKind, f64)> =
+        MAIN_PARTS.iter().filter_map(of).filter(|(_, share)| *share > 0.0).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     shares
 }

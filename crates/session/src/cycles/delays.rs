@@ -51,7 +51,7 @@ mod tests {
     use super::super::testing::cycle;
     use super::*;
     use punctual_core::cycle::{Awaited, Culprit, TaskName, WokenBy};
-    use punctual_core::{MainPart, MonotonicNs, Nanos};
+    use punctual_core::{CauseKind, MonotonicNs, Nanos};
 
     fn calls() -> CallNames {
         [(230, "clock_nanosleep".to_owned())].into()
@@ -62,7 +62,7 @@ mod tests {
         let typical = cycle(0);
         assert_eq!(table([&typical].into_iter(), &typical.split(), &calls()), None);
         let mut delayed = cycle(1_000_000);
-        delayed.run.add(MainPart::Waiting, Nanos(50_000));
+        delayed.run.add(CauseKind::Waiting, Nanos(50_000));
         let by = |name: &[u8; 16], by, time| Awaited { by, tid: 9, name: TaskName(*name), time };
         let peer = b"peer\0\0\0\0\0\0\0\0\0\0\0\0";
         let words = |one: &Cycle| {
@@ -78,7 +78,7 @@ mod tests {
         // The longest response first, including the overrun of the cycle before.
         let mut late = delayed;
         late.release = MonotonicNs(late.release.ns() - 900_000);
-        late.wake.add(MainPart::Overrun, Nanos(900_000));
+        late.wake.add(CauseKind::Overrun, Nanos(900_000));
         let both =
             table([&delayed, &late].into_iter(), &typical.split(), &calls()).expect("delayed");
         assert_eq!(both.rows[0][0], Cell::from(late.response_time()));
@@ -112,10 +112,10 @@ mod tests {
             table.expect("it was delayed").rows[0][3].clone()
         };
         let whole = Some((45, Nanos(4_000_000)));
-        assert_eq!(by(MainPart::Timeout, whole), Cell::from("its own recvfrom()"));
-        assert_eq!(by(MainPart::Timeout, Some((45, Nanos(1_000)))), Cell::Nothing);
-        assert_eq!(by(MainPart::Timeout, None), Cell::Nothing);
-        assert_eq!(by(MainPart::Waiting, whole), Cell::Nothing);
+        assert_eq!(by(CauseKind::Timeout, whole), Cell::from("its own recvfrom()"));
+        assert_eq!(by(CauseKind::Timeout, Some((45, Nanos(1_000)))), Cell::Nothing);
+        assert_eq!(by(CauseKind::Timeout, None), Cell::Nothing);
+        assert_eq!(by(CauseKind::Waiting, whole), Cell::Nothing);
     }
 
     #[test]
@@ -129,14 +129,14 @@ mod tests {
         let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
         let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
         let mut hidden = cycle(1_000_000);
-        hidden.run.add(MainPart::Unknown, Nanos(90_000));
+        hidden.run.add(CauseKind::Unknown, Nanos(90_000));
         assert_eq!(by(&hidden), Cell::Nothing);
         hidden.likely = ran(80_000);
         assert_eq!(by(&hidden), Cell::from("likely hog-9"));
         hidden.likely = ran(30_000);
         assert_eq!(by(&hidden), Cell::Nothing, "it does not explain the time");
         let mut shared = cycle(1_000_000);
-        shared.run.add(MainPart::Runqueue, Nanos(90_000));
+        shared.run.add(CauseKind::Runqueue, Nanos(90_000));
         shared.culprit = ran(30_000);
         assert_eq!(by(&shared), Cell::from("hog-9"));
         shared.culprit = ran(3_000);

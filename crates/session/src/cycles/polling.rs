@@ -265,7 +265,7 @@ impl Poller {
                 // No event shows the time between.
                 let between = gap.begin - pending.end;
                 pending.split = pending.split.plus(&gap.split);
-                pending.split.add(punctual_core::MainPart::Unknown, between.max(Nanos::ZERO));
+                pending.split.add(punctual_core::CauseKind::Unknown, between.max(Nanos::ZERO));
                 (pending.end, pending.cpu) = (gap.end.max(pending.end), gap.cpu);
                 let longer = |of: &Gap| of.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
                 if longer(&gap) > longer(pending) {
@@ -373,9 +373,9 @@ fn meta(tid: u32, label: &str, facts: ThreadFacts, options: &CycleOptions) -> Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::{MainPart, Split};
+    use punctual_core::{CauseKind, Split};
 
-    fn gap(begin: i64, end: i64, part: MainPart) -> Gap {
+    fn gap(begin: i64, end: i64, part: CauseKind) -> Gap {
         let mut split = Split::default();
         split.add(part, Nanos(end - begin));
         let (begin, end) = (MonotonicNs(begin), MonotonicNs(end));
@@ -391,14 +391,14 @@ mod tests {
     #[test]
     fn adjacent_gaps_are_merged() {
         let mut polling = Polling::default();
-        let parts = [MainPart::Irq, MainPart::Softirq, MainPart::Preempted, MainPart::Irq];
+        let parts = [CauseKind::Irq, CauseKind::Softirq, CauseKind::Preempted, CauseKind::Irq];
         let times = [(0, 2_000), (2_300, 5_000), (5_500, 9_000), (20_000, 21_000)];
         polling.push(times.iter().zip(parts).map(|(&(a, b), part)| gap(a, b, part)), facts);
         polling.finish();
         let [first, second] = &polling.threads[&7].kept[..] else { panic!("two gaps") };
         assert_eq!((first.begin.ns(), first.end.ns()), (0, 9_000));
         assert_eq!(first.split.sum(), Nanos(9_000));
-        assert_eq!(first.split.of(MainPart::Unknown), Nanos(800));
+        assert_eq!(first.split.of(CauseKind::Unknown), Nanos(800));
         assert_eq!((second.begin.ns(), second.end.ns()), (20_000, 21_000));
     }
 
@@ -415,7 +415,7 @@ mod tests {
         };
         let all = [(1, times(9, 1, 0)), (2, times(1, 0, 9)), (3, ThreadTimes::default())];
         polling.spent(all.to_vec(), |tid| Some(format!("t{tid}")));
-        (1..=3).for_each(|tid| polling.push([Gap { tid, ..gap(0, 10, MainPart::Irq) }], facts));
+        (1..=3).for_each(|tid| polling.push([Gap { tid, ..gap(0, 10, CauseKind::Irq) }], facts));
         let now = MonotonicNs(second.ns());
         assert_eq!(polling.ripe(now, None), []);
         assert_eq!(polling.ripe(now, Some(Some(2))), []);

@@ -2,7 +2,7 @@
 
 use super::rows::TopCulprit;
 use punctual_core::cycle::{Cycle, TaskName};
-use punctual_core::{MainPart, MonotonicNs, Nanos};
+use punctual_core::{CauseKind, MAIN_PARTS, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of kept seconds, and the maximum number of tasks and of causes of each.
@@ -12,7 +12,7 @@ const MOST: usize = 256;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Task(TaskName),
-    Cause(MainPart),
+    Cause(CauseKind),
 }
 
 type Sums = BTreeMap<Who, (Nanos, u64)>;
@@ -24,10 +24,10 @@ pub struct Recent {
 }
 
 /// The thread's own execution is no delay.
-const OWN: [MainPart; 2] = [MainPart::OwnExecution, MainPart::SystemCall];
+const OWN: [CauseKind; 2] = [CauseKind::OwnExecution, CauseKind::SystemCall];
 /// Causes in which another task ran: that task is the culprit, as far as known.
-const OTHERS: [MainPart; 4] =
-    [MainPart::Preempted, MainPart::Runqueue, MainPart::NonPreemptible, MainPart::Throttled];
+const OTHERS: [CauseKind; 4] =
+    [CauseKind::Preempted, CauseKind::Runqueue, CauseKind::NonPreemptible, CauseKind::Throttled];
 
 impl Recent {
     /// Adds a cycle, in the order of time.
@@ -42,7 +42,7 @@ impl Recent {
         if let Some(culprit) = cycle.culprit {
             count(sums, Who::Task(culprit.name), culprit.time);
         }
-        for part in MainPart::ALL.iter().filter(|part| !OWN.contains(part)) {
+        for part in MAIN_PARTS.iter().filter(|part| !OWN.contains(part)) {
             let mut time = split.of(*part);
             if OTHERS.contains(part) {
                 let known = of_task.min(time);
@@ -106,13 +106,13 @@ mod tests {
         let at = |second: i64| MonotonicNs(second * 1_000_000_000);
         assert_eq!(recent.top(at(0)), None);
         let mut preempted = cycle(1_000_000_000);
-        preempted.run.add(MainPart::Preempted, Nanos(9_000));
+        preempted.run.add(CauseKind::Preempted, Nanos(9_000));
         preempted.culprit =
             Some(Culprit { tid: 9, name: name("hog"), time: Nanos(8_000), behind: Nanos(8_000) });
         recent.add(&preempted);
         recent.add(&preempted);
         let mut idle = cycle(30_000_000_000);
-        idle.wake.add(MainPart::IdleExit, Nanos(5_000));
+        idle.wake.add(CauseKind::IdleExit, Nanos(5_000));
         recent.add(&idle);
         let top = |recent: &Recent, second| {
             recent.top(at(second)).map(|top| (top.name, top.is_task, top.time.ns(), top.cycles))

@@ -6,7 +6,7 @@ use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::observed::ObservedSample;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::{Gap, SeriesKind};
-use punctual_core::{Account, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
+use punctual_core::{Account, CauseKind, Fact, MonotonicNs, Nanos, Sample, Split};
 use punctual_explain::cycles::{Begins, Measured, NotEnded};
 use punctual_stats::SeriesView;
 
@@ -124,7 +124,7 @@ impl CycleSeries {
     fn divide(&mut self, sample: &Sample, split: &Split) {
         if let Fact::Known(account) = &mut self.kept.account {
             account.account.record(split);
-            let (latency, observer) = (sample.latency().ns(), split.of(MainPart::Observer).ns());
+            let (latency, observer) = (sample.latency().ns(), split.of(CauseKind::Observer).ns());
             self.kept.observed.add(ObservedSample { latency, observer });
         }
     }

@@ -1,12 +1,12 @@
 //! A cycle for tests.
 
 use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, TaskName, WaitingCall, WokenBy};
-use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
 /// A cycle released at `release` (ns) that takes 100 µs, all of it running.
 pub fn cycle(release: i64) -> Cycle {
     let mut run = Split::default();
-    run.add(MainPart::OwnExecution, Nanos(100_000));
+    run.add(CauseKind::OwnExecution, Nanos(100_000));
     Cycle {
         tid: 7,
         cpu: 0,
@@ -20,7 +20,7 @@ pub fn cycle(release: i64) -> Cycle {
         timer: 0,
         waker: 0,
         waker_name: TaskName::default(),
-        wait_is: MainPart::Waiting,
+        wait_is: CauseKind::Waiting,
         blocks: 0,
         blocked: Nanos::ZERO,
         migrations: 0,

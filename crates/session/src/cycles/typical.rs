@@ -1,7 +1,7 @@
 //! A typical cycle of a thread beside its longest one, broken down by cause.
 
 use punctual_core::cycle::Cycle;
-use punctual_core::{Cell, Column, MainPart, Nanos, Split, Table};
+use punctual_core::{Cell, Column, MAIN_PARTS, Nanos, Split, Table};
 
 /// The number of cycles whose median is the typical one.
 const KEPT: usize = 64;
@@ -50,7 +50,7 @@ impl TypicalCycles {
             [("wake-up", [typical.wake, longest.wake]), ("after it", [typical.run, longest.run])];
         let mut rows = Vec::new();
         for (phase, both) in splits {
-            for part in MainPart::ALL {
+            for part in MAIN_PARTS {
                 let times = both.map(|split| split.of(*part));
                 if times.iter().any(|time| *time > Nanos::ZERO) {
                     let words = [phase, part.words()].map(Cell::from);
@@ -76,6 +76,7 @@ impl TypicalCycles {
 mod tests {
     use super::super::testing::cycle;
     use super::*;
+    use punctual_core::CauseKind;
 
     #[test]
     fn the_typical_cycle_is_the_median_of_all_times() {
@@ -86,7 +87,7 @@ mod tests {
             // From 100 to 199 µs, and one of 900.
             let time = Nanos(if k == 4_321 { 900_000 } else { 100_000 + k % 100 * 1_000 });
             one.run = Split::default();
-            one.run.add(MainPart::OwnExecution, time);
+            one.run.add(CauseKind::OwnExecution, time);
             one.again = one.release + time;
             of.add(&one);
         }
@@ -95,7 +96,7 @@ mod tests {
         assert!((Nanos(130_000)..Nanos(170_000)).contains(&typical), "{typical}");
         let table = of.table().unwrap();
         let [row] = &table.rows[..] else { panic!("{table:?}") };
-        assert_eq!(row[..2], [Cell::from("after it"), Cell::from(MainPart::OwnExecution.words())]);
+        assert_eq!(row[..2], [Cell::from("after it"), Cell::from(CauseKind::OwnExecution.words())]);
         assert_eq!(row[2..], [Cell::from(typical), Cell::from(Nanos(900_000))]);
     }
 }

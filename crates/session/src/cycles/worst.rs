@@ -4,7 +4,7 @@
 use super::source::CycleRecorder;
 use punctual_core::cycle::{Cycle, Moment, MomentKind, task_label};
 use punctual_core::format;
-use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
+use punctual_core::{CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, Severity, Table};
 use punctual_explain::cycles::CallNames;
 use punctual_record::symbols::{FunctionNames, Mappings, Place};
 use punctual_sys::clock;
@@ -203,7 +203,7 @@ fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
 /// The response time without the overrun of the cycle before: of several cycles that are late
 /// together, the first one matters.
 fn own_time(cycle: &Cycle) -> Nanos {
-    cycle.response_time() - cycle.wake.of(MainPart::Overrun)
+    cycle.response_time() - cycle.wake.of(CauseKind::Overrun)
 }
 
 impl Worst {
@@ -236,7 +236,7 @@ impl Worst {
 
     /// The row of a late wake-up that took much of the time, with the tasks that ran instead.
     fn late(&self) -> Option<Vec<Cell>> {
-        let overrun = self.cycle.wake.of(MainPart::Overrun);
+        let overrun = self.cycle.wake.of(CauseKind::Overrun);
         let (late, time) = (self.cycle.wakeup_latency() - overrun, own_time(&self.cycle));
         (late.ns() as f64 >= LATE * time.ns() as f64).then(|| {
             let mut row = self.row("wake-up", None, String::new());
@@ -315,7 +315,7 @@ mod tests {
     const PREEMPTED: MomentKind = MomentKind::Preempted { by: 9, name: TaskName([0; 16]) };
 
     fn asleep(begin: i64, time: i64) -> Moment {
-        let what = MomentKind::Asleep { part: MainPart::Lock, time: Nanos(time) };
+        let what = MomentKind::Asleep { part: CauseKind::Lock, time: Nanos(time) };
         moment(begin, begin + time + 10, what)
     }
 
@@ -342,7 +342,7 @@ mod tests {
         worst.push(moment(201_000, 202_000, PREEMPTED));
         worst.add(&cycle(1_000));
         let of = |what: &str, time: &str| (what.to_owned(), time.to_owned());
-        let lock = MainPart::Lock.words();
+        let lock = CauseKind::Lock.words();
         let expected = [of("preempted", "3000"), of(lock, "300"), of("ran", "")];
         assert_eq!(rows(&mut worst), expected, "of its sleeps the longest");
         assert_eq!(worst.pending.len(), 1);
@@ -363,7 +363,7 @@ mod tests {
         let preempted = rows.iter().filter(|(what, _)| what == "preempted");
         let times: Vec<i64> = preempted.map(|(_, time)| time.parse().unwrap()).collect();
         assert_eq!(times, (13..=20).collect::<Vec<_>>());
-        assert_eq!(rows.iter().filter(|(what, _)| what == MainPart::Lock.words()).count(), 1);
+        assert_eq!(rows.iter().filter(|(what, _)| what == CauseKind::Lock.words()).count(), 1);
         let table = worst.table().unwrap().rows;
         assert_eq!(table.last().unwrap()[7], Cell::from(20u64), "it ran so many times");
     }
@@ -388,7 +388,7 @@ mod tests {
     fn overrun_time_does_not_rank_a_cycle_among_the_worst() {
         let (mut delayed, mut longer) = (cycle(0), cycle(1_000_000));
         delayed.release = MonotonicNs(-900_000);
-        delayed.wake.add(MainPart::Overrun, Nanos(900_000));
+        delayed.wake.add(CauseKind::Overrun, Nanos(900_000));
         longer.again = longer.release + Nanos(200_000);
         let mut worst = WorstCycles::default();
         [delayed, longer].iter().for_each(|one| worst.add(one));

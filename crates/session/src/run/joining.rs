@@ -1,7 +1,7 @@
 //! Matches the samples of one series to the kernel's records of them.
 
 use punctual_bundle::SeriesAccount;
-use punctual_core::{AccountCost, Clock, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
+use punctual_core::{AccountCost, CauseKind, Clock, Fact, MonotonicNs, Nanos, Sample, Split};
 use punctual_plan::{TimerMethod, TimerPlan};
 use punctual_record::account::AccountRecord;
 use punctual_sys::clock;
@@ -141,10 +141,10 @@ impl Joining {
                         let served =
                             if Overdue::of(record).is_some() { None } else { split.longest() };
                         let stolen = served
-                            .map_or(vec![MainPart::TimerIrqDelay, MainPart::IdleExit], |part| {
+                            .map_or(vec![CauseKind::TimerIrqDelay, CauseKind::IdleExit], |part| {
                                 vec![part]
                             });
-                        stolen.into_iter().for_each(|part| split.rename(part, MainPart::Steal));
+                        stolen.into_iter().for_each(|part| split.rename(part, CauseKind::Steal));
                     }
                     self.account.account.record(&split);
                     self.records.pop_front();
@@ -161,7 +161,7 @@ impl Joining {
 
     fn unattributed(&mut self, latency: Nanos) {
         let mut split = Split::default();
-        split.add(MainPart::Unknown, latency);
+        split.add(CauseKind::Unknown, latency);
         self.account.account.record(&split);
         self.account.unattributed += 1;
     }

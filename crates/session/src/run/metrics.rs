@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::metrics::MetricsFile;
 use punctual_bundle::Verdict;
 use punctual_bundle::openmetrics::{Exposition, Label};
-use punctual_core::{MainPart, Nanos, SeriesData};
+use punctual_core::{MAIN_PARTS, Nanos, SeriesData};
 use punctual_stats::PhaseView;
 use punctual_sys::clock;
 use std::cell::RefCell;
@@ -66,10 +66,13 @@ fn text_of_series(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&V
                 ("series", view.meta.name.clone()),
             ];
             if let Some(account) = view.account.and_then(|account| account.known()) {
-                let parts = MainPart::ALL.iter().zip(account.account.time_by_part());
-                causes.extend(parts.map(|(part, ns)| {
+                let times = account.account.time_by_part();
+                causes.extend(MAIN_PARTS.iter().map(|part| {
                     let cause = [("cause", part.id().to_owned())];
-                    (labels.iter().cloned().chain(cause).collect(), Nanos(ns as i64))
+                    (
+                        labels.iter().cloned().chain(cause).collect(),
+                        Nanos(times[*part as usize] as i64),
+                    )
                 }));
             }
             series.push((labels, &view.state.data));

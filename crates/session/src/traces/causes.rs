@@ -3,7 +3,7 @@
 
 use punctual_core::cycle::{Cycle, WokenBy};
 use punctual_core::event::Tid;
-use punctual_core::{Event, MainPart, MonotonicNs};
+use punctual_core::{CauseKind, Event, MonotonicNs};
 use punctual_explain::cycles::stream::{Calls, Found, Shown, Stream};
 use punctual_explain::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
 use punctual_explain::gaps::Gaps;
@@ -62,9 +62,9 @@ fn case_of(trace: Vec<u8>, tid: u32, kind: Kind, (due, woke): (i64, i64)) -> Cas
 
 impl Case {
     /// The time of a cause, in microseconds: in the explanation, and in the cycle.
-    fn both(&self, part: MainPart) -> (i64, i64) {
+    fn both(&self, part: CauseKind) -> (i64, i64) {
         let parts = self.explanation.parts.iter();
-        let parts = parts.filter(|of| of.cause.kind() == part.cause());
+        let parts = parts.filter(|of| of.cause.kind() == part);
         let cycle = self.cycle.map_or(0, |cycle| cycle.split().of(part).ns());
         (parts.map(|part| part.span().ns()).sum::<i64>() / 1_000, cycle / 1_000)
     }
@@ -91,15 +91,15 @@ fn a_migration_to_an_idle_cpu_is_not_throttling() {
     for (text, idle) in [(NOT_THROTTLED, 5_237), (BUSY_CPU, 40)] {
         for text in [text.to_owned(), real_time(text)] {
             let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
-            assert_eq!(case.both(MainPart::Throttled), (0, 0), "{}", case.sentences);
+            assert_eq!(case.both(CauseKind::Throttled), (0, 0), "{}", case.sentences);
             assert_eq!(case.of("migration"), 0, "{}", case.sentences);
             let queued = 60_235 - idle;
             // The cycle includes the wake-up in progress, too.
-            let both = case.both(MainPart::Runqueue);
+            let both = case.both(CauseKind::Runqueue);
             assert_eq!(both, (queued, queued + 2), "{}", case.sentences);
             // In cycles it may have been an interrupt, which is not recorded here.
-            assert_eq!(case.both(MainPart::IdleExit), (idle, 0), "{}", case.sentences);
-            assert_eq!(case.both(MainPart::Unknown), (0, idle), "{}", case.sentences);
+            assert_eq!(case.both(CauseKind::IdleExit), (idle, 0), "{}", case.sentences);
+            assert_eq!(case.both(CauseKind::Unknown), (0, idle), "{}", case.sentences);
         }
     }
 }
@@ -116,7 +116,7 @@ fn an_unrecorded_migration_is_not_throttling() {
     let text = lines.join("\n") + "\n";
     for text in [text.clone(), real_time(&text)] {
         let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
-        assert_eq!(case.both(MainPart::Throttled), (0, 0), "{}", case.sentences);
+        assert_eq!(case.both(CauseKind::Throttled), (0, 0), "{}", case.sentences);
         assert_eq!(case.of("unknown"), 20_237, "{}", case.sentences);
     }
 }
@@ -131,7 +131,7 @@ fn without(text: &str, any: &[&str]) -> String {
 fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call() {
     let of = |text: &str| case(text, 2_866_344, Kind::Timer, 17_000_012_000, 17_000_012_072);
     let inside = of(SWITCH);
-    assert_eq!(inside.both(MainPart::Switch), (63, 63), "{}", inside.sentences);
+    assert_eq!(inside.both(CauseKind::Switch), (63, 63), "{}", inside.sentences);
     assert!(
         inside.sentences.contains("context switch to it, until tlb_flush"),
         "{}",
@@ -139,7 +139,7 @@ fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call
     );
     assert!(inside.of("self") <= 4, "{}", inside.sentences);
     let bounded = of(&without(SWITCH, &["tlb_flush"]));
-    assert_eq!(bounded.both(MainPart::Switch), (64, 64), "{}", bounded.sentences);
+    assert_eq!(bounded.both(CauseKind::Switch), (64, 64), "{}", bounded.sentences);
     assert!(
         bounded.sentences.contains("up to the return of clock_nanosleep()"),
         "{}",
@@ -147,18 +147,18 @@ fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call
     );
     // Without a bound it is unknown, and no switch of the others has such a part.
     let unknown = of(&without(SWITCH, &["tlb_flush", "sys_exit", "sys_enter", "user_e"]));
-    assert_eq!(unknown.both(MainPart::Switch), (0, 0), "{}", unknown.sentences);
+    assert_eq!(unknown.both(CauseKind::Switch), (0, 0), "{}", unknown.sentences);
     let unsure = Cause::OwnExecution { mode: Mode::Unknown };
     assert!(unknown.explanation.parts.iter().any(|part| part.cause == unsure));
     let usual = case(SWITCH, 2_866_344, Kind::Timer, 17_000_011_000, 17_000_011_008);
-    assert_eq!(usual.both(MainPart::Switch), (1, 1), "{}", usual.sentences);
+    assert_eq!(usual.both(CauseKind::Switch), (1, 1), "{}", usual.sentences);
 }
 
 #[test]
 fn a_late_timer_is_a_cpu_stall_only_if_interrupts_were_enabled() {
     let of = |text: &str| case(text, 77, Kind::Timer, 700_012_000, 700_012_715);
     let known = of(STALLED);
-    assert_eq!(known.both(MainPart::TimerIrqDelay), (709, 709), "{}", known.sentences);
+    assert_eq!(known.both(CauseKind::TimerIrqDelay), (709, 709), "{}", known.sentences);
     let says = "interrupts disabled or the CPU stalled, not known which (interrupts were enabled \
                 50.0 µs before it was due, in igb_set_rx_mode+0x4f8/0x5a0); a stall is likely";
     assert!(known.sentences.contains(says), "{}", known.sentences);
@@ -207,7 +207,7 @@ fn cycles_are_found_without_system_calls_and_the_longest_is_that_of_cyclictest()
     assert!((1_284..=1_304).contains(&late), "{late}");
     assert_eq!(worst.by, WokenBy::Sleep);
     let explained = of(worst.release.0, worst.returned.0);
-    let (_, of_cycle) = explained.both(MainPart::Preempted);
+    let (_, of_cycle) = explained.both(CauseKind::Preempted);
     assert!(of_cycle > late * 9 / 10, "{:?}", worst.split());
     assert!(worst.culprit.is_some_and(|by| VISITOR == by.tid));
     assert!(worst.culprit.is_some_and(|by| by.time.ns() / 1_000 > late * 9 / 10));

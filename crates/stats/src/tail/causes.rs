@@ -9,7 +9,7 @@ use crate::Random;
 use crate::probability::chi_squared_beyond;
 use punctual_bundle::SeriesAccount;
 use punctual_bundle::tail::{CauseShare, CauseSource, TailCauses};
-use punctual_core::{Account, Fact, MainPart};
+use punctual_core::{Account, CauseKind, Fact, MAIN_PARTS};
 use std::collections::BTreeMap;
 
 /// The minimum number of samples for a test.
@@ -80,9 +80,10 @@ fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, 
             break;
         }
         let middle = edge as f64 + Account::width(edge) as f64 / 2.0;
-        for (part, count) in MainPart::ALL.iter().zip(bucket.longest) {
-            let cause = (*part != MainPart::Unknown).then(|| (part.id().to_owned(), None));
-            samples.extend(std::iter::repeat_n((middle, cause), count as usize));
+        for part in MAIN_PARTS {
+            let count = bucket.longest[*part as usize] as usize;
+            let cause = (*part != CauseKind::Unknown).then(|| (part.id().to_owned(), None));
+            samples.extend(std::iter::repeat_n((middle, cause), count));
         }
     }
     samples
@@ -243,9 +244,9 @@ mod tests {
         let mut account = SeriesAccount::default();
         for k in 0..40_000i64 {
             let (part, ns) = match k % 100 {
-                0 => (MainPart::Preempted, 300_000),
-                1 => (MainPart::Runqueue, 100_000),
-                _ => (MainPart::Irq, 3_000),
+                0 => (CauseKind::Preempted, 300_000),
+                1 => (CauseKind::Runqueue, 100_000),
+                _ => (CauseKind::Irq, 3_000),
             };
             let mut split = Split::default();
             split.add(part, Nanos(ns + k / 100));

@@ -94,16 +94,16 @@ fn own_delays_are_matched_within_the_sample_and_names_by_pattern() {
 #[test]
 fn the_accounting_is_scored_by_bucket() {
     let mut account = Account::default();
-    let mut add = |parts: &[(MainPart, i64)]| {
+    let mut add = |parts: &[(CauseKind, i64)]| {
         let mut split = punctual_core::Split::default();
         parts.iter().for_each(|(part, ns)| split.add(*part, Nanos(*ns)));
         account.record(&split);
         split.sum()
     };
-    let right = add(&[(MainPart::Preempted, 990_000), (MainPart::Irq, 10_000)]);
-    let wrong = add(&[(MainPart::Irq, 400_000), (MainPart::Unknown, 100_000)]);
-    let falsely = add(&[(MainPart::Preempted, 50_000)]);
-    let other = add(&[(MainPart::Irq, 60_000)]);
+    let right = add(&[(CauseKind::Preempted, 990_000), (CauseKind::Irq, 10_000)]);
+    let wrong = add(&[(CauseKind::Irq, 400_000), (CauseKind::Unknown, 100_000)]);
+    let falsely = add(&[(CauseKind::Preempted, 50_000)]);
+    let other = add(&[(CauseKind::Irq, 60_000)]);
     let at = |ms: i64, latency: Nanos| (MonotonicNs(ms * 1_000_000), latency);
     let samples = [at(1, right), at(5, wrong), at(9, falsely), at(12, other)];
     let injected = [Injected::new(900_000, 2_000_000), Injected::new(4_000_000, 5_500_000)];
@@ -118,7 +118,7 @@ fn the_accounting_is_scored_by_bucket() {
 fn a_false_attribution_is_counted_in_its_bucket() {
     let mut account = Account::default();
     let mut split = punctual_core::Split::default();
-    split.add(MainPart::Preempted, Nanos(500_000));
+    split.add(CauseKind::Preempted, Nanos(500_000));
     (0..3).for_each(|_| account.record(&split));
     let at = |ms: i64| (MonotonicNs(ms * 1_000_000), Nanos(500_000));
     // The last two met no injection.
@@ -181,7 +181,7 @@ fn time_that_every_sample_has_of_a_cause_is_not_counted_as_injected() {
     let mut account = Account::default();
     let mut add = |irq: i64| {
         let mut split = punctual_core::Split::default();
-        split.add(MainPart::Irq, Nanos(irq));
+        split.add(CauseKind::Irq, Nanos(irq));
         account.record(&split);
         Nanos(irq)
     };

@@ -4,7 +4,7 @@ use crate::cycles::{Begins, Measured};
 use hdrhistogram::Histogram;
 use punctual_core::cycle::{Cycle, MARKED, TaskName, WokenBy};
 use punctual_core::series::{empty_hdr, record_hdr};
-use punctual_core::{MainPart, MonotonicNs, Nanos};
+use punctual_core::{CauseKind, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// The time lost by cycles, with the number of cycles.
@@ -105,10 +105,10 @@ impl Seen {
         self.faults += u64::from(cycle.faults);
         self.realtime += u64::from(sleeps_until_realtime(cycle));
         if cycle.slept_without_pi {
-            self.without_pi.add(of(cycle, &[MainPart::Lock]));
+            self.without_pi.add(of(cycle, &[CauseKind::Lock]));
         }
-        self.behind.add(of(cycle, &[MainPart::Preempted, MainPart::Runqueue]));
-        self.throttled.add(of(cycle, &[MainPart::Throttled]));
+        self.behind.add(of(cycle, &[CauseKind::Preempted, CauseKind::Runqueue]));
+        self.throttled.add(of(cycle, &[CauseKind::Throttled]));
         if let Some(by) = cycle.awaited.filter(|one| one.by == WokenBy::Task)
             && (self.awaited.len() < AWAITED || self.awaited.contains_key(&by.tid))
         {
@@ -127,7 +127,7 @@ impl Seen {
     }
 }
 
-fn of(cycle: &Cycle, parts: &[MainPart]) -> Nanos {
-    let both = |part: &MainPart| cycle.wake.of(*part) + cycle.run.of(*part);
+fn of(cycle: &Cycle, parts: &[CauseKind]) -> Nanos {
+    let both = |part: &CauseKind| cycle.wake.of(*part) + cycle.run.of(*part);
     parts.iter().fold(Nanos::ZERO, |sum, part| sum + both(part))
 }

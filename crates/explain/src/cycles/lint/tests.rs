@@ -4,7 +4,7 @@ use crate::cycles::{Follower, Inferred, Measured, Site};
 use punctual_core::cycle::{
     Awaited, CallSet, Cycle, DescriptorSet, MARKED, TaskName, WaitingCall, WokenBy,
 };
-use punctual_core::{MainPart, Split};
+use punctual_core::{CauseKind, Split};
 use std::collections::BTreeSet;
 
 const CYCLES: usize = 400;
@@ -121,7 +121,7 @@ fn writes(descriptor: u32) -> Case {
     })
 }
 
-fn takes(part: MainPart, ns: i64) -> Case {
+fn takes(part: CauseKind, ns: i64) -> Case {
     changed(move |_, cycle| {
         let mut wake = Split::default();
         wake.add(part, Nanos(ns));
@@ -241,7 +241,7 @@ fn the_remedy_for_a_sleep_names_a_call_of_its_runtime() {
 /// As examples of a control thread beside four peers, whose policy was refused.
 #[test]
 fn a_refused_policy_is_reported_instead_of_advised() {
-    let mut case = takes(MainPart::Runqueue, 10_000);
+    let mut case = takes(CauseKind::Runqueue, 10_000);
     case.facts.policy = Fact::Known(Policy::Other);
     let peers = ["vr-server", "ik-loop", "diag", "ik-spill"];
     case.culprits = peers.map(|name| (name.to_owned(), Nanos(1_000_000))).to_vec();
@@ -310,18 +310,18 @@ fn a_time_sharing_thread_has_slack() {
 fn tasks_that_share_the_cpus_of_a_thread_are_reported() {
     let message = "in 400 of 400 cycles other tasks ran on its CPUs while it was ready";
     let evidence = "CPUs 1: 4 ms altogether, at most 10 us; hog 3 ms";
-    only(&takes(MainPart::Preempted, 10_000), "cpu-shared", message, evidence);
-    only(&takes(MainPart::Runqueue, 10_000), "cpu-shared", message, evidence);
-    assert!(ids(&takes(MainPart::Runqueue, 500)).is_empty(), "too short");
+    only(&takes(CauseKind::Preempted, 10_000), "cpu-shared", message, evidence);
+    only(&takes(CauseKind::Runqueue, 10_000), "cpu-shared", message, evidence);
+    assert!(ids(&takes(CauseKind::Runqueue, 500)).is_empty(), "too short");
     let once = changed(|number, cycle| {
         if number == 7 {
-            cycle.run.add(MainPart::Preempted, Nanos(200_000));
+            cycle.run.add(CauseKind::Preempted, Nanos(200_000));
             cycle.again = cycle.again + Nanos(200_000);
         }
     });
     assert_eq!(findings(&once)[0].severity, Severity::Advice, "long, and rare");
     // Switching away from a task of lower priority takes time, too.
-    assert!(ids(&takes(MainPart::NonPreemptible, 10_000)).is_empty());
+    assert!(ids(&takes(CauseKind::NonPreemptible, 10_000)).is_empty());
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_lock_without_priority_inheritance() {
     let lock = |pi: bool| {
         changed(move |number, cycle| {
             if number % 4 == 0 {
-                cycle.run.add(MainPart::Lock, Nanos(50_000));
+                cycle.run.add(CauseKind::Lock, Nanos(50_000));
                 cycle.again = cycle.again + Nanos(50_000);
                 cycle.slept_without_pi = !pi;
             }
@@ -350,14 +350,14 @@ fn a_lock_without_priority_inheritance() {
 fn recorded_and_possible_throttling_are_reported() {
     let evidence = "queued while a task of lower priority ran: 200 ms altogether, at most 500 us";
     // A wake-up on another CPU may take this long.
-    assert!(ids(&takes(MainPart::Throttled, 50_000)).is_empty());
-    let case = takes(MainPart::Throttled, 500_000);
+    assert!(ids(&takes(CauseKind::Throttled, 50_000)).is_empty());
+    let case = takes(CauseKind::Throttled, 500_000);
     let found =
         only(&case, "throttled-in-cycle", "it was throttled in 400 of 400 cycles", evidence);
     assert_eq!(found.remedy.as_deref(), Some("a fix"));
     // The limit of real-time threads affects no other threads.
     let by_policy = |policy| {
-        let mut case = takes(MainPart::Throttled, 500_000);
+        let mut case = takes(CauseKind::Throttled, 500_000);
         case.facts.policy = Fact::Known(policy);
         let all = findings(&case);
         let found = all.into_iter().find(|one| one.id == "throttled-in-cycle").expect("found");
@@ -371,7 +371,7 @@ fn recorded_and_possible_throttling_are_reported() {
     assert!(remedy.contains("runtime in each period"), "{remedy}");
     let busy = || {
         changed(|_, cycle| {
-            cycle.run.add(MainPart::OwnExecution, Nanos(1_600_000));
+            cycle.run.add(CauseKind::OwnExecution, Nanos(1_600_000));
             cycle.again = cycle.again + Nanos(1_600_000);
         })
     };

@@ -1,7 +1,7 @@
 //! The system calls that a stream of events is searched for.
 
 use crate::cycles::CallNames;
-use punctual_core::MainPart;
+use punctual_core::CauseKind;
 use punctual_core::cycle::{
     CallClass, FILE_CALLS, MARKED, POLLS, WAITING_CALLS, WaitingCall, WokenBy, has_timed_out,
     is_interrupted,
@@ -96,14 +96,14 @@ impl Calls {
     }
 
     /// The part for a sleep in this call that is not the cycle's wait.
-    pub(super) fn part_of_sleep(&self, call: WaitingCall, state: TaskState) -> MainPart {
+    pub(super) fn part_of_sleep(&self, call: WaitingCall, state: TaskState) -> CauseKind {
         let is_futex =
             self.futexes.contains(&call.number) || self.futex_waits.contains(&call.number);
         match call.number {
-            _ if is_futex && LOCKS.contains(&call.operation) => MainPart::Lock,
-            _ if is_futex => MainPart::Waiting,
-            number if state == TaskState::Blocked && self.files.contains(&number) => MainPart::Io,
-            _ => MainPart::Waiting,
+            _ if is_futex && LOCKS.contains(&call.operation) => CauseKind::Lock,
+            _ if is_futex => CauseKind::Waiting,
+            number if state == TaskState::Blocked && self.files.contains(&number) => CauseKind::Io,
+            _ => CauseKind::Waiting,
         }
     }
 }

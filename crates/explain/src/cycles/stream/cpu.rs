@@ -1,6 +1,6 @@
 //! The activity of a CPU: the running task, and the time in interrupts and softirqs so far.
 
-use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 use std::collections::VecDeque;
 
 /// The number of recent changes kept, for dividing the time since a timer was due.
@@ -207,10 +207,10 @@ impl Cpu {
         let mut end = now;
         for (at, activity) in self.changes.iter().rev() {
             let part = match activity {
-                Activity::Hard => MainPart::Irq,
-                Activity::Soft => MainPart::Softirq,
-                Activity::Idle => MainPart::IdleExit,
-                Activity::Task => MainPart::TimerIrqDelay,
+                Activity::Hard => CauseKind::Irq,
+                Activity::Soft => CauseKind::Softirq,
+                Activity::Idle => CauseKind::IdleExit,
+                Activity::Task => CauseKind::TimerIrqDelay,
             };
             let from = (*at).max(begin);
             if from < end {
@@ -221,7 +221,7 @@ impl Cpu {
                 break;
             }
         }
-        into.add(MainPart::Unknown, end - begin);
+        into.add(CauseKind::Unknown, end - begin);
     }
 }
 

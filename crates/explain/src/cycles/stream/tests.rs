@@ -136,10 +136,10 @@ fn a_thread_that_polls_has_gaps() {
     run.at(5_000, THREAD, EventKind::Exit);
     let gaps = run.gaps.iter().map(|gap| (us(gap.end - gap.begin), gap.split.longest()));
     let known = [
-        (3, Some(MainPart::Irq)),
-        (5, Some(MainPart::Softirq)),
-        (400, Some(MainPart::Preempted)),
-        (510, Some(MainPart::Stopped)),
+        (3, Some(CauseKind::Irq)),
+        (5, Some(CauseKind::Softirq)),
+        (400, Some(CauseKind::Preempted)),
+        (510, Some(CauseKind::Stopped)),
     ];
     assert_eq!(gaps.collect::<Vec<_>>(), known);
     assert_eq!(run.gaps[2].culprit.map(|of| (of.tid, us(of.time))), Some((OTHER, 400)));
@@ -165,12 +165,12 @@ fn a_cycle_reaches_from_its_release_to_the_next_wait() {
     assert_eq!((us(first.wakeup_latency()), us(first.response_time())), (10, 500));
     assert_eq!(first.split().sum(), first.response_time());
     let part = |part| us(first.split().of(part));
-    assert_eq!((part(MainPart::TimerIrqDelay), part(MainPart::Irq)), (6, 1));
-    assert_eq!((part(MainPart::Preempted), part(MainPart::Io)), (200, 40));
+    assert_eq!((part(CauseKind::TimerIrqDelay), part(CauseKind::Irq)), (6, 1));
+    assert_eq!((part(CauseKind::Preempted), part(CauseKind::Io)), (200, 40));
     // From the wake-ups to the switches, no event shows the running task.
-    assert_eq!(part(MainPart::Unknown), 2 + 3);
-    assert_eq!(part(MainPart::OwnExecution), 100 + 40 + 10 + 35);
-    assert_eq!((part(MainPart::Switch), part(MainPart::SystemCall)), (1, 50 + 10 + 2));
+    assert_eq!(part(CauseKind::Unknown), 2 + 3);
+    assert_eq!(part(CauseKind::OwnExecution), 100 + 40 + 10 + 35);
+    assert_eq!((part(CauseKind::Switch), part(CauseKind::SystemCall)), (1, 50 + 10 + 2));
     assert_eq!(first.culprit.map(|culprit| (culprit.tid, us(culprit.time))), Some((OTHER, 200)));
     assert_eq!((first.blocks, us(first.blocked), first.syscalls), (1, 40, 3));
     assert_eq!(first.longest_call, Some((FSYNC, Nanos::from_micros(55))));
@@ -187,7 +187,7 @@ fn a_release_that_passed_before_the_wait_begins_a_cycle() {
     run.sleep(2_600, 3_000, 10);
     let [_, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((late.release.ns(), late.by), (2_000_000, WokenBy::Sleep));
-    assert_eq!(us(late.split().of(MainPart::Overrun)), 500);
+    assert_eq!(us(late.split().of(CauseKind::Overrun)), 500);
     assert_eq!((late.split().sum(), us(late.response_time())), (late.response_time(), 600));
 }
 
@@ -204,7 +204,7 @@ fn a_timer_that_expires_before_the_read_releases_the_cycle() {
     let [first, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((first.release.ns(), first.by, first.timer), (1_000_000, WokenBy::Timer, TIMER));
     assert_eq!((late.release.ns(), late.by), (2_000_000, WokenBy::Timer));
-    assert_eq!((us(late.response_time()), us(late.split().of(MainPart::Overrun))), (400, 300));
+    assert_eq!((us(late.response_time()), us(late.split().of(CauseKind::Overrun))), (400, 300));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn waits_other_than_the_selected_call_are_part_of_the_cycle() {
     run.enter(1_020, READ, [3, 0]).leave(1_021, TaskState::Sleeping, 120).wake(1_100, OTHER);
     run.arrive(1_101).exit(1_102, READ, 1).sleep(1_200, 2_000, 10);
     let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
-    assert_eq!((cycle.blocks, us(cycle.split().of(MainPart::Waiting))), (1, 79));
+    assert_eq!((cycle.blocks, us(cycle.split().of(CauseKind::Waiting))), (1, 79));
     run.stream.select(THREAD, None);
     run.sleep(2_100, 3_000, 10).sleep(3_100, 4_000, 10);
     assert_eq!(run.cycles.len(), 1);
@@ -250,12 +250,12 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
         };
         let [cycle] = cycles(true)[..] else { panic!("one cycle") };
         let part = |part| us(cycle.split().of(part));
-        let parts = (part(MainPart::Timeout), part(MainPart::Waiting));
+        let parts = (part(CauseKind::Timeout), part(CauseKind::Waiting));
         assert_eq!(parts, (timeout, waiting), "{number} returned {result}");
         // Until its first wait is known, it counts as two cycles, which are then merged.
         let [first, second] = cycles(false)[..] else { panic!("two cycles") };
         let whole = first.followed_by(&second).split();
-        assert!((us(whole.of(MainPart::Timeout)) > 0) == (timeout > 0), "{whole:?}");
+        assert!((us(whole.of(CauseKind::Timeout)) > 0) == (timeout > 0), "{whole:?}");
         assert_eq!(whole.sum(), first.followed_by(&second).response_time());
     }
 }
@@ -366,10 +366,10 @@ fn wake_up_latency_is_divided_by_the_activity_of_the_cpu() {
     let part = |part| us(cycle.wake.of(part));
     // Due at 1,000; the interrupt begins at 1,030 and wakes at 1,032; the switch comes at 1,037.
     assert_eq!(us(cycle.wakeup_latency()), 40);
-    assert_eq!(part(MainPart::Irq), 5);
-    assert_eq!(part(MainPart::IdleExit), 30 + 2);
-    assert_eq!((part(MainPart::Switch), part(MainPart::SystemCall)), (3, 0));
-    assert_eq!(part(MainPart::Unknown), 0);
+    assert_eq!(part(CauseKind::Irq), 5);
+    assert_eq!(part(CauseKind::IdleExit), 30 + 2);
+    assert_eq!((part(CauseKind::Switch), part(CauseKind::SystemCall)), (3, 0));
+    assert_eq!(part(CauseKind::Unknown), 0);
     assert_eq!((cycle.by, cycle.timer), (WokenBy::Sleep, TIMER));
 }
 
@@ -386,8 +386,8 @@ fn without_interrupt_events_the_delay_of_the_timer_is_unknown() {
     }
     let cycle = run.cycles[0];
     // From the wake-up to the switch: an exit from idle, or interrupts.
-    assert_eq!(us(cycle.wake.of(MainPart::Unknown)), 5);
-    assert_eq!(cycle.wake.of(MainPart::NonPreemptible), Nanos::ZERO);
+    assert_eq!(us(cycle.wake.of(CauseKind::Unknown)), 5);
+    assert_eq!(cycle.wake.of(CauseKind::NonPreemptible), Nanos::ZERO);
     assert_eq!(cycle.split().sum(), cycle.response_time());
     let missing: Vec<Group> = missing(&groups).map(|(group, _)| group).collect();
     assert_eq!(missing, [Group::Irq, Group::Fault, Group::Block]);
@@ -402,8 +402,8 @@ fn interrupts_and_softirqs_are_not_own_execution() {
         run.at(1_260, THREAD, EventKind::SoftirqExit { vector: 3 });
     });
     let part = |part| us(cycle.run.of(part));
-    assert_eq!((part(MainPart::Irq), part(MainPart::Softirq)), (60, 50));
-    assert_eq!(part(MainPart::OwnExecution), 890 - 110);
+    assert_eq!((part(CauseKind::Irq), part(CauseKind::Softirq)), (60, 50));
+    assert_eq!(part(CauseKind::OwnExecution), 890 - 110);
 }
 
 #[test]
@@ -413,8 +413,8 @@ fn a_preempting_task_of_higher_priority_is_the_culprit() {
         run.vector(1_150, 1_160, OTHER);
         run.switch(1_400, (OTHER, 10), (THREAD, 20));
     });
-    assert_eq!(us(cycle.run.of(MainPart::Preempted)), 290);
-    assert_eq!(us(cycle.run.of(MainPart::Irq)), 10);
+    assert_eq!(us(cycle.run.of(CauseKind::Preempted)), 290);
+    assert_eq!(us(cycle.run.of(CauseKind::Irq)), 10);
     assert_eq!(cycle.culprit.map(|by| (by.tid, us(by.time))), Some((OTHER, 290)));
 }
 
@@ -449,10 +449,10 @@ fn of_two_tasks_that_share_a_delay_the_longest_is_named() {
             run.switch(at, from, (THREAD, 20));
         });
         let mut usual = Split::default();
-        usual.add(MainPart::OwnExecution, Nanos::from_micros(900));
+        usual.add(CauseKind::OwnExecution, Nanos::from_micros(900));
         let delay = find_delay(&cycle, &usual).expect("it was delayed");
-        assert_eq!(us(cycle.run.of(MainPart::Preempted)), 350);
-        let by = (delay.part == MainPart::Preempted).then_some(delay.by).flatten();
+        assert_eq!(us(cycle.run.of(CauseKind::Preempted)), 350);
+        let by = (delay.part == CauseKind::Preempted).then_some(delay.by).flatten();
         (by.map(|by| by.tid), cycle.culprit.map(|one| us(one.time)))
     };
     assert_eq!(shared([(OTHER, 100), (THIRD, 150), (OTHER, 100)]), (Some(OTHER), Some(200)));
@@ -471,7 +471,7 @@ fn stopped_time_is_not_waiting_and_names_the_sender_of_the_signal() {
             run.wake(1_310, OTHER).enqueue(1_311, OTHER);
             run.switch_as(1_315, (OTHER, 120), TaskState::Preempted, (THREAD, 20));
         });
-        let part = [MainPart::Stopped, MainPart::Waiting, MainPart::PageFault]
+        let part = [CauseKind::Stopped, CauseKind::Waiting, CauseKind::PageFault]
             .map(|part| us(cycle.run.of(part)));
         (part, cycle.awaited.map(|one| one.tid))
     };
@@ -490,7 +490,7 @@ fn stopped_time_is_not_waiting_and_names_the_sender_of_the_signal() {
         run.switch_as(1_315, (OTHER, 120), TaskState::Preempted, (THREAD, 20));
         run.exit(1_320, READ, 1);
     });
-    assert_eq!(waits.run.of(MainPart::Stopped), Nanos::ZERO);
+    assert_eq!(waits.run.of(CauseKind::Stopped), Nanos::ZERO);
 }
 
 /// SIGSTOP, a debugger or the freezer interrupts a sleep beyond its end: the cycle due then was
@@ -511,8 +511,8 @@ fn a_cycle_that_is_due_during_a_stop_was_stopped() {
         run.sleep(4_100, 5_000, 10);
         let cycle = run.cycles.last().expect("a cycle");
         assert_eq!(us(cycle.release - MonotonicNs(0)), 3_000, "{:?}", run.cycles);
-        assert_eq!(us(cycle.split().of(MainPart::Stopped)), 1_004, "{cycle:?}");
-        assert_eq!(cycle.split().of(MainPart::Overrun), Nanos::ZERO);
+        assert_eq!(us(cycle.split().of(CauseKind::Stopped)), 1_004, "{cycle:?}");
+        assert_eq!(cycle.split().of(CauseKind::Overrun), Nanos::ZERO);
         assert_eq!(cycle.awaited.map(|one| one.tid), Some(OTHER));
         assert_eq!(cycle.split().sum(), cycle.response_time());
     }
@@ -522,8 +522,8 @@ fn a_cycle_that_is_due_during_a_stop_was_stopped() {
     run.enter(3_500, NANOSLEEP, [1, 1]).start(3_501, 3_000).exit(3_502, NANOSLEEP, 0);
     run.sleep(3_600, 5_000, 10);
     let cycle = run.cycles.last().expect("a cycle");
-    assert_eq!(us(cycle.split().of(MainPart::Overrun)), 500, "{cycle:?}");
-    assert_eq!(cycle.split().of(MainPart::Stopped), Nanos::ZERO);
+    assert_eq!(us(cycle.split().of(CauseKind::Overrun)), 500, "{cycle:?}");
+    assert_eq!(cycle.split().of(CauseKind::Stopped), Nanos::ZERO);
 }
 
 /// An event of the leaving task, and the return of the call, bound the switch to the thread.
@@ -542,9 +542,9 @@ fn a_context_switch_ends_with_an_event_inside_or_with_the_call() {
         run.cycles.last().expect("a cycle").wake
     };
     let (inside, bounded) = (split(true), split(false));
-    assert_eq!((us(inside.of(MainPart::Switch)), us(inside.of(MainPart::SystemCall))), (63, 7));
-    assert_eq!((us(bounded.of(MainPart::Switch)), us(bounded.of(MainPart::SystemCall))), (70, 0));
-    assert_eq!((inside.of(MainPart::Unknown), inside.sum()), (Nanos::ZERO, bounded.sum()));
+    assert_eq!((us(inside.of(CauseKind::Switch)), us(inside.of(CauseKind::SystemCall))), (63, 7));
+    assert_eq!((us(bounded.of(CauseKind::Switch)), us(bounded.of(CauseKind::SystemCall))), (70, 0));
+    assert_eq!((inside.of(CauseKind::Unknown), inside.sum()), (Nanos::ZERO, bounded.sum()));
 }
 
 #[test]
@@ -555,8 +555,8 @@ fn a_switch_to_a_lower_priority_is_throttling_to_an_equal_one_queueing() {
             run.switch(1_400, (OTHER, prio), (THREAD, 20));
         })
     };
-    assert_eq!(us(choose(120).run.of(MainPart::Throttled)), 300);
-    assert_eq!(us(choose(20).run.of(MainPart::Runqueue)), 300);
+    assert_eq!(us(choose(120).run.of(CauseKind::Throttled)), 300);
+    assert_eq!(us(choose(20).run.of(CauseKind::Runqueue)), 300);
 }
 
 #[test]
@@ -574,7 +574,7 @@ fn a_task_that_is_not_preempted_is_the_culprit_of_the_wake_up() {
         run.exit(due + 206, NANOSLEEP, 0);
     }
     let cycle = run.cycles[0];
-    assert_eq!(us(cycle.wake.of(MainPart::NonPreemptible)), 200);
+    assert_eq!(us(cycle.wake.of(CauseKind::NonPreemptible)), 200);
     assert_eq!(cycle.culprit.map(|by| by.tid), Some(OTHER));
 }
 
@@ -593,8 +593,8 @@ fn a_switch_before_the_thread_is_on_a_runqueue_is_no_throttling() {
         run.exit(due + 56, NANOSLEEP, 0);
     }
     let cycle = run.cycles[0];
-    assert_eq!(cycle.wake.of(MainPart::Throttled), Nanos::ZERO);
-    assert_eq!(us(cycle.wake.of(MainPart::NonPreemptible)), 53);
+    assert_eq!(cycle.wake.of(CauseKind::Throttled), Nanos::ZERO);
+    assert_eq!(us(cycle.wake.of(CauseKind::NonPreemptible)), 53);
 }
 
 #[test]
@@ -621,17 +621,17 @@ fn waits_in_a_cycle_are_classified_by_system_call_and_waker() {
     };
     let of = |cycle: &Cycle, part| us(cycle.run.of(part));
     let lock = pause(FUTEX, [7, 0], TaskState::Sleeping, false);
-    assert_eq!(of(&lock, MainPart::Lock), 200);
+    assert_eq!(of(&lock, CauseKind::Lock), 200);
     let holder = lock.holder.expect("who woke it released the lock");
     assert_eq!((holder.tid, us(holder.time)), (OTHER, 200));
     assert!(lock.slept_without_pi);
     let parked = pause(FUTEX, [7, 9], TaskState::Sleeping, false);
-    assert_eq!(of(&parked, MainPart::Waiting), 200);
+    assert_eq!(of(&parked, CauseKind::Waiting), 200);
     assert_eq!(parked.awaited.map(|one| (one.by, one.tid)), Some((WokenBy::Task, OTHER)));
     let file = pause(FSYNC, [4, 0], TaskState::Blocked, false);
-    assert_eq!(of(&file, MainPart::Io), 200);
+    assert_eq!(of(&file, CauseKind::Io), 200);
     let device = pause(33, [0, 0], TaskState::Blocked, true);
-    assert_eq!(of(&device, MainPart::Io), 200, "the wake-up shows it");
+    assert_eq!(of(&device, CauseKind::Io), 200, "the wake-up shows it");
 }
 
 #[test]
@@ -642,7 +642,7 @@ fn page_faults_and_reclaim_of_a_cycle_are_counted() {
         run.at(1_160, THREAD, EventKind::ReclaimEnd { reclaimed: 1 });
     });
     assert_eq!((cycle.faults, us(cycle.reclaimed)), (1, 50));
-    assert_eq!(us(cycle.run.of(MainPart::Reclaim)), 50);
+    assert_eq!(us(cycle.run.of(CauseKind::Reclaim)), 50);
 }
 
 #[test]
@@ -674,7 +674,7 @@ fn disk_waits_belong_to_the_fault_or_reclaim_until_the_thread_writes() {
             }
         }
         let [cycle, ..] = run.cycles[..] else { panic!("no cycle") };
-        let parts = [MainPart::PageFault, MainPart::Reclaim, MainPart::Io];
+        let parts = [CauseKind::PageFault, CauseKind::Reclaim, CauseKind::Io];
         parts.map(|part| us(cycle.split().of(part)) >= 90)
     };
     assert_eq!(waits_for(&[]), [true, false, false]);
@@ -698,8 +698,8 @@ fn without_system_calls_cycles_lie_between_sleeps() {
     assert_eq!((first.release.ns(), first.by), (1_000_000, WokenBy::Sleep));
     assert_eq!((us(first.wakeup_latency()), us(first.response_time())), (8, 102));
     assert_eq!(first.call.number, WaitingCall::NOT_RECORDED);
-    assert_eq!(us(first.run.of(MainPart::OwnExecution)), 94);
-    assert_eq!(first.split().of(MainPart::SystemCall), Nanos::ZERO);
+    assert_eq!(us(first.run.of(CauseKind::OwnExecution)), 94);
+    assert_eq!(first.split().of(CauseKind::SystemCall), Nanos::ZERO);
 }
 
 #[test]
@@ -725,7 +725,7 @@ fn a_hidden_end_of_a_wait_is_replaced_by_the_next_event() {
     }
     let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((cycle.release.ns(), cycle.by), (1_000_000, WokenBy::Sleep));
-    assert_eq!(us(cycle.wake.of(MainPart::Unknown)), 12, "nobody saw it");
+    assert_eq!(us(cycle.wake.of(CauseKind::Unknown)), 12, "nobody saw it");
 }
 
 /// The same without system calls: the switch from the idle task is hidden, and the next event of
@@ -743,7 +743,7 @@ fn without_system_calls_the_next_event_of_a_thread_ends_a_hidden_wake_up() {
     }
     let [first, second] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((first.release.ns(), first.by, first.hidden), (1_000_000, WokenBy::Sleep, 1));
-    assert_eq!((us(first.wakeup_latency()), us(first.wake.of(MainPart::Unknown))), (19, 19));
+    assert_eq!((us(first.wakeup_latency()), us(first.wake.of(CauseKind::Unknown))), (19, 19));
     assert_eq!((second.release.ns(), us(second.response_time())), (2_000_000, 20));
 }
 
@@ -755,8 +755,8 @@ fn a_thread_without_a_switch_from_idle_was_ready_until_its_next_event() {
         let enqueued = EventKind::Wakeup { task: Tid(THREAD), prio: 20, target: 0, new: false };
         run.on(1, 1_210, OTHER, enqueued).vector(1_260, 1_265, THREAD);
     });
-    assert_eq!(us(cycle.run.of(MainPart::IdleExit)), 60);
-    assert_eq!((cycle.run.of(MainPart::Unknown), cycle.hidden), (Nanos::ZERO, 1));
+    assert_eq!(us(cycle.run.of(CauseKind::IdleExit)), 60);
+    assert_eq!((cycle.run.of(CauseKind::Unknown), cycle.hidden), (Nanos::ZERO, 1));
 }
 
 #[test]
@@ -779,8 +779,8 @@ fn time_before_a_task_that_was_never_switched_to_is_unknown() {
         run.vector(1_300, 1_310, 8);
         run.switch(1_400, (8, 120), (THREAD, 20));
     });
-    assert_eq!(us(cycle.run.of(MainPart::Unknown)), 200);
-    assert_eq!(cycle.run.of(MainPart::Preempted), Nanos::ZERO);
+    assert_eq!(us(cycle.run.of(CauseKind::Unknown)), 200);
+    assert_eq!(cycle.run.of(CauseKind::Preempted), Nanos::ZERO);
 }
 
 #[test]
@@ -818,8 +818,8 @@ fn after_a_migration_the_other_cpu_explains_the_wait() {
         run.at(1_500, OTHER, EventKind::Migrate { task: Tid(THREAD), from: 1, to: 0 });
         run.switch(1_600, (OTHER, 10), (THREAD, 20));
     });
-    assert_eq!(us(cycle.run.of(MainPart::Preempted)), 400);
-    assert_eq!((cycle.migrations, us(cycle.run.of(MainPart::Unknown))), (2, 0));
+    assert_eq!(us(cycle.run.of(CauseKind::Preempted)), 400);
+    assert_eq!((cycle.migrations, us(cycle.run.of(CauseKind::Unknown))), (2, 0));
 }
 
 mod properties {

@@ -5,7 +5,7 @@ use punctual_core::cycle::{
     Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
     MomentKind, OpenCycle, POLLS_AFTER, TaskName, ThreadTimes, WaitingCall, WokenBy,
 };
-use punctual_core::{MAX_RT_PRIO, MainPart, MonotonicNs, Nanos, Split};
+use punctual_core::{CauseKind, MAIN_PARTS, MAX_RT_PRIO, MonotonicNs, Nanos, Split};
 use std::collections::BTreeMap;
 
 /// The maximum number of timers started by a thread in its current call; interrupts start some
@@ -30,7 +30,7 @@ pub enum State {
     Unseen,
     Running,
     Ready(Readiness),
-    Asleep(MainPart),
+    Asleep(CauseKind),
 }
 
 /// The reason why a runnable thread does not run.
@@ -39,7 +39,7 @@ pub enum Readiness {
     /// The tasks of its CPU show it.
     ByCpu,
     /// Without switches of others: the part it was preempted for, and by whom.
-    For(MainPart, u32),
+    For(CauseKind, u32),
     /// The quota of its group is used up.
     Held,
 }
@@ -171,7 +171,7 @@ impl Thread {
             State::Unseen => {}
             State::Running => times.ran += span,
             State::Ready(_) => times.ready += span,
-            State::Asleep(MainPart::Stopped) => times.stopped += span,
+            State::Asleep(CauseKind::Stopped) => times.stopped += span,
             State::Asleep(_) => times.waited += span,
         }
         times
@@ -199,7 +199,7 @@ impl Thread {
     pub fn end_gap(&mut self, end: MonotonicNs) -> Option<Gap> {
         let (begin, before, by) = self.taken.take()?;
         let (now, mut split) = (self.sum.plus(&self.in_call), Split::default());
-        for part in MainPart::ALL {
+        for part in MAIN_PARTS {
             split.add(*part, now.of(*part) - before.of(*part));
         }
         complete(&mut split, positive(end - begin));
@@ -223,8 +223,8 @@ impl Thread {
     ) -> Option<Gap> {
         let runs = self.state == State::Running && self.cpu == cpu;
         let mut split = Split::default();
-        split.add(MainPart::Irq, served.hard);
-        split.add(MainPart::Softirq, served.soft);
+        split.add(CauseKind::Irq, served.hard);
+        split.add(CauseKind::Softirq, served.soft);
         let tid = self.cycle.tid;
         (runs && self.polls(end)).then_some(Gap { tid, cpu, begin, end, split, culprit: None })
     }
@@ -248,7 +248,7 @@ impl Thread {
     }
 
     /// Adds time to the part of the cycle that it belongs to.
-    fn add(&mut self, part: MainPart, span: Nanos) {
+    fn add(&mut self, part: CauseKind, span: Nanos) {
         // The time of a wait before its release belongs to no cycle.
         if self.phase == Phase::Waiting {
             return;
@@ -267,13 +267,13 @@ impl Thread {
 
     /// Divides the time since the last update: interrupts and softirqs by the totals of its CPU,
     /// the rest to `part`. Returns the rest.
-    fn divide(&mut self, cpu: &Cpu, at: MonotonicNs, part: MainPart) -> Nanos {
+    fn divide(&mut self, cpu: &Cpu, at: MonotonicNs, part: CauseKind) -> Nanos {
         let now = cpu.served(at);
         let whole = positive(at - self.from);
         let irqs = positive(now.hard - self.served.hard).min(whole);
         let softs = positive(now.soft - self.served.soft).min(whole - irqs);
-        self.add(MainPart::Irq, irqs);
-        self.add(MainPart::Softirq, softs);
+        self.add(CauseKind::Irq, irqs);
+        self.add(CauseKind::Softirq, softs);
         let rest = whole - irqs - softs;
         self.add(part, rest);
         (self.from, self.served) = (self.from.max(at), now);
@@ -283,23 +283,23 @@ impl Thread {
     /// Its time until now is unknown.
     pub fn loses_sight(&mut self, at: MonotonicNs) {
         if self.state != State::Unseen {
-            self.add(MainPart::Unknown, at - self.from);
+            self.add(CauseKind::Unknown, at - self.from);
         }
         self.from = self.from.max(at);
     }
 
     /// The part that its own execution counts for.
-    fn own_part(&self) -> MainPart {
+    fn own_part(&self) -> CauseKind {
         match (self.reclaims, self.call) {
-            (true, _) => MainPart::Reclaim,
-            (false, Some(_)) => MainPart::SystemCall,
-            (false, None) => MainPart::OwnExecution,
+            (true, _) => CauseKind::Reclaim,
+            (false, Some(_)) => CauseKind::SystemCall,
+            (false, None) => CauseKind::OwnExecution,
         }
     }
 
     /// The CPU was switching to it until now.
     pub fn switches(&mut self, cpu: &Cpu, at: MonotonicNs) {
-        self.divide(cpu, at, MainPart::Switch);
+        self.divide(cpu, at, CauseKind::Switch);
         self.returns_from = None;
     }
 
@@ -326,24 +326,24 @@ impl Thread {
     }
 
     /// The reason why it did not run until now although it was ready.
-    fn keeper(&self, cpu: &Cpu, interrupts_shown: bool) -> MainPart {
-        let Some(running) = cpu.running else { return MainPart::Unknown };
+    fn keeper(&self, cpu: &Cpu, interrupts_shown: bool) -> CauseKind {
+        let Some(running) = cpu.running else { return CauseKind::Unknown };
         let decided = self.enqueued.zip(cpu.switched).is_some_and(|(since, at)| at >= since);
         // Without events of interrupts, one of them may have kept the CPU.
-        let if_shown = |part| if interrupts_shown { part } else { MainPart::Unknown };
+        let if_shown = |part| if interrupts_shown { part } else { CauseKind::Unknown };
         let real_time = self.prio.is_some_and(|prio| prio < MAX_RT_PRIO);
         if running == 0 {
             return match decided && real_time {
-                true => MainPart::Throttled,
-                false => if_shown(MainPart::IdleExit),
+                true => CauseKind::Throttled,
+                false => if_shown(CauseKind::IdleExit),
             };
         }
-        let Some((own, other)) = self.prio.zip(cpu.prio) else { return MainPart::Unknown };
+        let Some((own, other)) = self.prio.zip(cpu.prio) else { return CauseKind::Unknown };
         match other {
-            _ if other < own && other < MAX_RT_PRIO => MainPart::Preempted,
-            _ if other > own && real_time && decided => MainPart::Throttled,
-            _ if other > own && real_time => if_shown(MainPart::NonPreemptible),
-            _ => MainPart::Runqueue,
+            _ if other < own && other < MAX_RT_PRIO => CauseKind::Preempted,
+            _ if other > own && real_time && decided => CauseKind::Throttled,
+            _ if other > own && real_time => if_shown(CauseKind::NonPreemptible),
+            _ => CauseKind::Runqueue,
         }
     }
 
@@ -355,14 +355,14 @@ impl Thread {
                 (self.keeper(cpu, interrupts_shown), cpu.running.unwrap_or_default())
             }
             Readiness::For(part, by) => (part, by),
-            Readiness::Held => (MainPart::Throttled, cpu.running.unwrap_or_default()),
+            Readiness::Held => (CauseKind::Throttled, cpu.running.unwrap_or_default()),
         };
         let rest = self.divide(cpu, at, part);
         let others = [
-            MainPart::Preempted,
-            MainPart::Runqueue,
-            MainPart::NonPreemptible,
-            MainPart::Throttled,
+            CauseKind::Preempted,
+            CauseKind::Runqueue,
+            CauseKind::NonPreemptible,
+            CauseKind::Throttled,
         ];
         if by != 0
             && others.contains(&part)
@@ -373,7 +373,7 @@ impl Thread {
             }
             let (whole, behind) = self.culprits.entry(by).or_default();
             *whole += rest;
-            if matches!(part, MainPart::Preempted | MainPart::Runqueue) {
+            if matches!(part, CauseKind::Preempted | CauseKind::Runqueue) {
                 *behind += rest;
             }
         }
@@ -388,9 +388,9 @@ impl Thread {
     }
 
     /// It sleeps from now on; `blocked`: uninterruptibly.
-    pub fn sleeps(&mut self, at: MonotonicNs, part: MainPart, blocked: bool) {
+    pub fn sleeps(&mut self, at: MonotonicNs, part: CauseKind, blocked: bool) {
         self.turns(at, State::Asleep(part));
-        if part == MainPart::Stopped {
+        if part == CauseKind::Stopped {
             self.is_taken(at);
         }
         self.blocked = blocked;
@@ -408,7 +408,7 @@ impl Thread {
 
     /// Whether it sleeps in a page fault or in reclaim, which its I/O is then for.
     pub fn needs_memory(&self) -> bool {
-        matches!(self.state, State::Asleep(MainPart::PageFault | MainPart::Reclaim))
+        matches!(self.state, State::Asleep(CauseKind::PageFault | CauseKind::Reclaim))
     }
 
     /// It became runnable and is to run on this CPU.
@@ -441,7 +441,7 @@ impl Thread {
     }
 
     /// It sleeps within its cycle.
-    pub fn pauses(&mut self, at: MonotonicNs, part: MainPart) {
+    pub fn pauses(&mut self, at: MonotonicNs, part: CauseKind) {
         self.begin_moment(at, MomentKind::Asleep { part, time: Nanos::ZERO });
     }
 
@@ -462,7 +462,7 @@ impl Thread {
     }
 
     /// A wait within the cycle is over; `proven`: its kind, if the wake-up shows it.
-    pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<MainPart>, waker: Waker) {
+    pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<CauseKind>, waker: Waker) {
         let State::Asleep(part) = self.state else { return };
         let part = proven.unwrap_or(part);
         let took = positive(at - self.from);
@@ -473,8 +473,8 @@ impl Thread {
         self.cycle.blocks = self.cycle.blocks.saturating_add(1);
         self.cycle.blocked += took;
         match part {
-            MainPart::Lock => self.has_waited_for_lock(took, waker),
-            MainPart::Stopped => {
+            CauseKind::Lock => self.has_waited_for_lock(took, waker),
+            CauseKind::Stopped => {
                 self.held_up = self.phase == Phase::Interrupted;
                 let by = self.stopped_by.take().map(|tid| Waker { by: WokenBy::Task, tid });
                 self.has_awaited(took, by.unwrap_or(waker));
@@ -533,10 +533,10 @@ impl Thread {
         let begin = due.max(entered);
         // It was not yet asleep.
         let asleep = self.slept_at.clamp(begin.min(woken), woken);
-        self.sum.add(MainPart::SystemCall, asleep - begin);
+        self.sum.add(CauseKind::SystemCall, asleep - begin);
         match here {
             Some(cpu) => cpu.divide_overdue(asleep, woken, &mut self.sum),
-            None => self.sum.add(MainPart::Unknown, woken - asleep),
+            None => self.sum.add(CauseKind::Unknown, woken - asleep),
         }
         let cycle = &mut self.cycle;
         (cycle.release, cycle.woken) = (due, woken);
@@ -550,8 +550,8 @@ impl Thread {
     }
 
     /// The part for the time of a cycle before its waiting call.
-    fn before_the_wait(&mut self) -> MainPart {
-        if std::mem::take(&mut self.held_up) { MainPart::Stopped } else { MainPart::Overrun }
+    fn before_the_wait(&mut self) -> CauseKind {
+        if std::mem::take(&mut self.held_up) { CauseKind::Stopped } else { CauseKind::Overrun }
     }
 
     /// The awaited event came before the call, which returns at once.
@@ -562,7 +562,7 @@ impl Thread {
         let due = release.due.min(at);
         let before = self.before_the_wait();
         self.sum.add(before, entered - due);
-        self.sum.add(MainPart::SystemCall, at - due.max(entered));
+        self.sum.add(CauseKind::SystemCall, at - due.max(entered));
         let cycle = &mut self.cycle;
         (cycle.release, cycle.woken) = (due, due.max(entered));
         (cycle.by, cycle.timer, cycle.waker) = (release.waker.by, release.timer, release.waker.tid);
@@ -605,9 +605,9 @@ impl Thread {
     /// The sleep of the current call timed out: in its cycle, or in a wait that turns out not to
     /// begin a cycle.
     pub fn has_timed_out(&mut self) {
-        self.in_call.rename(MainPart::Waiting, MainPart::Timeout);
-        if self.phase == Phase::Woken && self.cycle.wait_is == MainPart::Waiting {
-            self.cycle.wait_is = MainPart::Timeout;
+        self.in_call.rename(CauseKind::Waiting, CauseKind::Timeout);
+        if self.phase == Phase::Woken && self.cycle.wait_is == CauseKind::Waiting {
+            self.cycle.wait_is = CauseKind::Timeout;
         }
     }
 
@@ -663,7 +663,7 @@ impl Thread {
         &mut self,
         call: WaitingCall,
         entered: MonotonicNs,
-        within: MainPart,
+        within: CauseKind,
     ) -> Option<Cycle> {
         let ended = (self.phase == Phase::Open).then(|| {
             let culprit = self.culprits.iter().max_by_key(|(_, (time, _))| *time);
@@ -697,7 +697,7 @@ fn complete(parts: &mut Split, whole: Nanos) {
     if parts.sum() > whole {
         *parts = Split::default();
     }
-    parts.add(MainPart::Unknown, whole - parts.sum());
+    parts.add(CauseKind::Unknown, whole - parts.sum());
 }
 
 /// A cycle without known properties.
@@ -715,7 +715,7 @@ fn blank(tid: u32, at: MonotonicNs) -> Cycle {
         timer: 0,
         waker: 0,
         waker_name: TaskName::default(),
-        wait_is: MainPart::Waiting,
+        wait_is: CauseKind::Waiting,
         reclaimed: Nanos::ZERO,
         faulted: Nanos::ZERO,
         blocks: 0,

@@ -6,7 +6,7 @@ use super::table::{Columns, Kind, Table, Value};
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_bundle::{Outcome, RanUnder, Series};
-use punctual_core::MainPart;
+use punctual_core::MAIN_PARTS;
 use std::collections::BTreeMap;
 
 pub const RUNS: &str = "runs";
@@ -174,9 +174,10 @@ impl Tables {
         }
         if let Some(account) = series.account.known() {
             let times = account.account.time_by_part();
-            let parts = MainPart::ALL.iter().enumerate().zip(times);
-            for ((place, part), total) in parts.filter(|(_, total)| *total > 0) {
-                let samples = account.account.buckets().map(|(_, bucket)| bucket.longest[place]);
+            let parts = MAIN_PARTS.iter().map(|part| (*part, times[*part as usize]));
+            for (part, total) in parts.filter(|(_, total)| *total > 0) {
+                let buckets = account.account.buckets();
+                let samples = buckets.map(|(_, bucket)| bucket.longest[part as usize]);
                 let samples: u64 = samples.sum();
                 self.causes.push(row(vec![
                     "all".into(),

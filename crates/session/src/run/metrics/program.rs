@@ -6,7 +6,7 @@ use crate::cycles::thread::Thread;
 use punctual_bundle::Verdict;
 use punctual_bundle::openmetrics::{Exposition, Label};
 use punctual_core::cycle::SeriesKind;
-use punctual_core::{Account, MainPart, Nanos, SeriesData};
+use punctual_core::{Account, MAIN_PARTS, Nanos, SeriesData};
 
 /// Name, help, and the value for a thread, if it has one.
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
@@ -82,5 +82,5 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
 /// The time of each cause over all cycles.
 fn by_cause(series: &CycleSeries) -> impl Iterator<Item = (&'static str, Nanos)> {
     let sums = series.account().map(Account::time_by_part).unwrap_or_default();
-    MainPart::ALL.iter().zip(sums).map(|(part, ns)| (part.id(), Nanos(ns as i64)))
+    MAIN_PARTS.iter().map(move |part| (part.id(), Nanos(sums[*part as usize] as i64)))
 }
