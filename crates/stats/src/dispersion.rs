@@ -71,10 +71,14 @@ pub fn correlation_of_neighbours(blocks: &[f64]) -> Option<f64> {
     (variance > 0.0).then(|| product / (variance * (blocks.len() - 1) as f64))
 }
 
+/// The mean; 0 without values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
 /// Mean and variance; `None` for fewer than two values.
 pub fn moments(values: &[f64]) -> Option<(f64, f64)> {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
+    let (n, mean) = (values.len() as f64, mean(values));
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     (values.len() >= 2).then(|| (mean, squares / (n - 1.0)))
 }

@@ -3,11 +3,9 @@
 mod cell;
 mod claim;
 mod effect;
-mod equal;
 mod stored;
 
 pub use cell::{Measured, SeedRuns, cell, figures, pool, requiring};
 pub use claim::{Judged, claims};
 pub use effect::{CONFIDENCE, Contrast, Effect, METRICS, effects, value};
-pub use equal::{Equal, equivalences};
 pub use stored::{StoredCell, of_runs};

@@ -11,7 +11,7 @@ pub mod counts;
 pub mod dispersion;
 pub mod distribution;
 pub mod divergence;
-pub mod equivalence;
+pub mod effect;
 pub mod findings;
 pub mod lab;
 mod observed;

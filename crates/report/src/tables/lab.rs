@@ -6,7 +6,7 @@ use crate::sentence::lab as words;
 use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
-use punctual_stats::lab::{Contrast, Effect, METRICS, claims, effects as effects_of, equivalences};
+use punctual_stats::lab::{Contrast, Effect, METRICS, claims, effects as effects_of};
 
 /// Each cell with its worst sample and main cause. Without rows if no cause is known.
 pub fn worst(lab: &LabDocument, most: usize) -> Table {
@@ -74,7 +74,11 @@ pub fn effects(lab: &LabDocument) -> Table {
         Column::figures("pairs", 4).meaning("pairs of cells × seeds"),
         Column::text("maximum", 0),
     ]);
-    let rows = effects_of(lab).iter().map(row).collect::<Vec<_>>();
+    let rows: Vec<_> = effects_of(lab)
+        .iter()
+        .filter(|effect| effect.contrasts.iter().any(Option::is_some))
+        .map(row)
+        .collect();
     let mut table =
         Table::new("effect of each axis: ratios to its first value", columns).rows(rows);
     table.remark(Tone::Faint, "×1 is no effect");
@@ -137,11 +141,13 @@ pub fn judgements(lab: &LabDocument) -> Table {
         let stated = Cell::text(&judged.claim.published);
         vec![Cell::text(&judged.claim.label), stated, here, verdict(judged.trend.word(), tone)]
     });
-    let margins = equivalences(lab).into_iter().map(|equal| {
-        let series = format!("{}/{}", equal.series.0, equal.series.1);
-        let what = format!("{} {} is equivalent to {}", equal.axis, equal.value, equal.against);
-        let stated = Cell::text(format!("by {} (a block is a run)", equal.margin));
-        let (here, word, tone) = match &equal.tested {
+    let effects = effects_of(lab);
+    let margins = effects.iter().flat_map(|of| of.margins.iter().map(move |one| (of, one)));
+    let margins = margins.map(|(of, (margin, tested))| {
+        let series = format!("{}/{}", of.series.0, of.series.1);
+        let what = format!("{} {} is equivalent to {}", of.axis, of.value, of.against);
+        let stated = Cell::text(format!("by {margin} (a block is a run)"));
+        let (here, word, tone) = match tested {
             Err(why) => (Cell::absent(why.clone()), "undecided", Tone::Uncertain),
             Ok(tested) => {
                 let [low, high] = tested.interval;

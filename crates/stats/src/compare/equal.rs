@@ -3,8 +3,8 @@
 use super::GateResult;
 use super::index::Indexed;
 use super::run::Side;
-use crate::dispersion::{block_length, inflation};
-use crate::equivalence::{self, Tested};
+use crate::dispersion::{block_length, inflation, mean};
+use crate::effect::{Estimate, Tested};
 use punctual_bundle::Series;
 use punctual_bundle::meta::EQUIVALENCE;
 use punctual_bundle::summary::VerdictWord;
@@ -88,9 +88,9 @@ fn of_figure(of: &Equivalence, a: &Side, b: &Side) -> Result<Tested, &'static st
     };
     // Runs are independent of their neighbours; blocks of time may not be.
     let inflations = [&a, &b].map(|values| if single { inflation(values) } else { 1.0 });
-    let first = a.iter().sum::<f64>() / a.len().max(1) as f64;
-    equivalence::of_sides([&a, &b], inflations, of.margin.ns(first))
-        .ok_or("two runs of each side at least have a spread")
+    let estimate = Estimate::of_sides([&a, &b], inflations)
+        .ok_or("two runs of each side at least have a spread")?;
+    Ok(estimate.within(of.margin.ns(mean(&a))))
 }
 
 fn figure(of: BlockFigure, block: &[i64]) -> f64 {

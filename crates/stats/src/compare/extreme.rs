@@ -8,8 +8,8 @@
 
 use super::quantile::Interval;
 use super::run::Side;
-use crate::dispersion::moments;
-use crate::probability::student_upper;
+use crate::dispersion::mean;
+use crate::effect::Estimate;
 
 /// The maxima of two sides.
 #[derive(Debug)]
@@ -45,9 +45,7 @@ impl Extremes<'_> {
             Extremes::Peaks(peaks, _) => {
                 peaks.map(|peaks| peaks.first().map_or(0.0, |max| *max as f64))
             }
-            Extremes::Maxima(maxima) => {
-                [0, 1].map(|k| maxima[k].iter().sum::<f64>() / maxima[k].len().max(1) as f64)
-            }
+            Extremes::Maxima([a, b]) => [mean(a), mean(b)],
         }
     }
 
@@ -129,19 +127,10 @@ fn of_peaks([a, b]: [&[f64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
     }
 }
 
-fn of_maxima(maxima: &[Vec<f64>; 2], error: f64) -> Interval {
-    let df: f64 = maxima.iter().map(|m| m.len() as f64 - 1.0).sum();
-    let squares: f64 =
-        maxima.iter().filter_map(|m| moments(m).map(|(_, v)| v * (m.len() as f64 - 1.0))).sum();
-    if df < 1.0 {
-        return Interval::UNBOUNDED;
-    }
-    let mean = |m: &[f64]| m.iter().sum::<f64>() / m.len() as f64;
-    let deviation =
-        (squares / df * (1.0 / maxima[0].len() as f64 + 1.0 / maxima[1].len() as f64)).sqrt();
-    let seen = mean(&maxima[1]) - mean(&maxima[0]);
-    let reach = student_upper(df, error / 2.0) * deviation;
-    Interval { low: seen - reach, high: seen + reach }
+fn of_maxima([a, b]: &[Vec<f64>; 2], error: f64) -> Interval {
+    let Some(estimate) = Estimate::of_alike_sides([a, b]) else { return Interval::UNBOUNDED };
+    let [low, high] = estimate.interval(error);
+    Interval { low, high }
 }
 
 /// P(Binomial(n, share) ≥ k).

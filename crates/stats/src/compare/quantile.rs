@@ -8,7 +8,8 @@
 
 use super::ladder::Ladder;
 use super::run::Side;
-use crate::dispersion::{Spread, block_length, moments, spread_above};
+use crate::dispersion::{Spread, block_length, spread_above};
+use crate::effect::pooled_variance;
 use crate::percentiles;
 use crate::probability::{normal, rank_at, student_upper};
 
@@ -149,15 +150,13 @@ fn between_runs(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
         let bound = just_below_ties(side, bound, percentile);
         side.runs.iter().map(|run| run.ladder.share_above(bound)).collect::<Vec<f64>>()
     });
-    let df = shares.iter().map(|s| s.len() as f64 - 1.0).sum::<f64>();
-    let squares: f64 = shares
-        .iter()
-        .filter_map(|s| moments(s).map(|(_, variance)| variance * (s.len() as f64 - 1.0)))
-        .sum();
+    let Some((of_run, df)) = pooled_variance([&shares[0], &shares[1]]) else {
+        return [Spread::INDEPENDENT; 2];
+    };
     let share = 1.0 - percentile / 100.0;
     let binomial = share * (1.0 - share);
     sides.map(|side| {
-        let variance = squares / df / side.runs.len() as f64;
+        let variance = of_run / side.runs.len() as f64;
         Spread { factor: (variance * side.count() as f64 / binomial).max(1.0), df }
     })
 }

@@ -86,12 +86,13 @@ mod tests {
     fn without_a_margin_nothing_is_equivalent() {
         let mut lab =
             lab([2_000_000, 2_100_000, 1_900_000], [2_010_000, 2_090_000, 1_920_000], 0.9);
-        assert_eq!(super::super::equivalences(&lab), [], "no margin: nothing is equivalent");
+        let effects = super::super::effects;
+        assert_eq!(effects(&lab)[0].margins, [], "no margin: nothing is equivalent");
         let mut verdict = |margin: &str| {
             for series in lab.cells.iter_mut().flat_map(|cell| &mut cell.series) {
                 series.equivalence = vec![margin.to_owned()];
             }
-            super::super::equivalences(&lab)[0].tested.clone().unwrap().verdict.word()
+            effects(&lab)[0].margins[0].1.clone().unwrap().verdict.word()
         };
         assert_eq!(verdict("block-max:5%"), "met");
         assert_eq!(verdict("block-max:1%"), "undecided");

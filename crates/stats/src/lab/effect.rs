@@ -10,8 +10,11 @@
 //! instead would cover too seldom with so few. The tests below show the coverage of the intervals,
 //! and where it is too low.
 
-use punctual_bundle::lab::{CellDocument, LabDocument, SeriesFigures};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use crate::dispersion::mean;
+use crate::effect::{Estimate, Tested};
+use punctual_bundle::lab::{CellDocument, LabDocument, SeedDocument, SeriesFigures};
+use punctual_core::{BlockFigure, Equivalence};
+use std::collections::BTreeSet;
 
 /// Figures whose effects are computed.
 pub const METRICS: [&str; 4] = ["p50", "p99", "p99.9", "max"];
@@ -31,6 +34,10 @@ pub struct Effect {
     pub series: (String, String),
     /// One for each of [`METRICS`]; `None` if no pair of cells has the figure.
     pub contrasts: Vec<Option<Contrast>>,
+    /// The margins of equivalence that the cells' experiments state (`median:10%`; a block is a
+    /// run), each with the result of the pairs of cells, or why there is none. Nothing else is
+    /// called equivalent.
+    pub margins: Vec<(String, Result<Tested, String>)>,
 }
 
 /// A figure with the value, relative to that without.
@@ -59,12 +66,9 @@ pub fn effects(lab: &LabDocument) -> Vec<Effect> {
     let mut found = Vec::new();
     for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
         for value in &axis.values[1..] {
-            for series in lab.series() {
-                let effect = effect(lab, &axis.name, (&axis.values[0], value), &series);
-                if effect.contrasts.iter().any(Option::is_some) {
-                    found.push(effect);
-                }
-            }
+            let all = lab.series();
+            let of = |series| effect(lab, &axis.name, (&axis.values[0], value), series);
+            found.extend(all.iter().map(of));
         }
     }
     found
@@ -86,13 +90,45 @@ fn effect(
         let logs = pairs.iter().map(|(without, with)| differences(without, with, series, metric));
         contrast(&logs.filter(|logs| !logs.is_empty()).collect::<Vec<_>>())
     };
+    let stated = lab.cells.iter().flat_map(|cell| &cell.series);
+    let stated = stated
+        .filter(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
+        .flat_map(|one| one.equivalence.iter().cloned());
+    let stated: BTreeSet<String> = stated.collect();
     Effect {
         axis: axis.to_owned(),
         value: value.to_owned(),
         against: first.to_owned(),
         series: series.clone(),
         contrasts: METRICS.iter().map(contrast).collect(),
+        margins: stated.into_iter().map(|of| (of.clone(), within(&of, &pairs, series))).collect(),
     }
+}
+
+/// Whether the pairs of cells are equivalent by a margin.
+fn within(
+    margin: &str,
+    pairs: &[(&CellDocument, &CellDocument)],
+    series: &(String, String),
+) -> Result<Tested, String> {
+    let of: Equivalence = margin.parse().map_err(|why| format!("{why}"))?;
+    let metric = match of.figure {
+        BlockFigure::Median => "p50",
+        BlockFigure::Worst => "max",
+    };
+    let pairs = pairs.iter().map(|(without, with)| figures(without, with, series, metric));
+    let pairs: Vec<Vec<[f64; 2]>> = pairs.filter(|seeds| !seeds.is_empty()).collect();
+    let firsts: Vec<f64> = pairs.iter().flatten().map(|[first, _]| *first).collect();
+    let each = |seeds: &Vec<[f64; 2]>| -> Vec<f64> {
+        seeds.iter().map(|[first, other]| other - first).collect()
+    };
+    let differences: Vec<f64> = match pairs.len() {
+        n if n >= SAMPLE_OF_PAIRS => pairs.iter().map(|seeds| mean(&each(seeds))).collect(),
+        _ => pairs.iter().flat_map(each).collect(),
+    };
+    let estimate = Estimate::of_pairs(&differences)
+        .ok_or_else(|| format!("{} pairs of runs show no spread", differences.len()))?;
+    Ok(estimate.within(of.margin.ns(mean(&firsts))))
 }
 
 /// The cell with this value of the axis that is otherwise the same.
@@ -112,22 +148,33 @@ pub(super) fn partner<'a>(
     lab.cells.iter().find(same)
 }
 
-/// The logarithm of a figure's ratio for each seed that both cells have.
+/// A figure in ns without and with the value, for each seed that both cells have.
+fn figures(
+    without: &CellDocument,
+    with: &CellDocument,
+    series: &(String, String),
+    metric: &str,
+) -> Vec<[f64; 2]> {
+    let figure = |all: &[SeriesFigures]| {
+        let same = all.iter().find(|one| (&one.phase, &one.series) == (&series.0, &series.1))?;
+        value(same, metric).map(|ns| ns as f64)
+    };
+    let of_seed = |with: &SeedDocument| {
+        let without = without.seeds.iter().find(|without| without.seed == with.seed)?;
+        Some([figure(&without.series)?, figure(&with.series)?])
+    };
+    with.seeds.iter().filter_map(of_seed).collect()
+}
+
+/// The logarithm of its ratio for each of these seeds.
 pub(super) fn differences(
     without: &CellDocument,
     with: &CellDocument,
     series: &(String, String),
     metric: &str,
 ) -> Vec<f64> {
-    let figure = |all: &[SeriesFigures]| {
-        let same = all.iter().find(|one| (&one.phase, &one.series) == (&series.0, &series.1))?;
-        value(same, metric).filter(|ns| *ns > 0).map(|ns| (ns as f64).ln())
-    };
-    let of_seed = |with: &punctual_bundle::lab::SeedDocument| {
-        let without = without.seeds.iter().find(|without| without.seed == with.seed)?;
-        Some(figure(&with.series)? - figure(&without.series)?)
-    };
-    with.seeds.iter().filter_map(of_seed).collect()
+    let both = figures(without, with, series, metric).into_iter();
+    both.filter(|both| both.iter().all(|ns| *ns > 0.0)).map(|[a, b]| b.ln() - a.ln()).collect()
 }
 
 /// A figure by its name.
@@ -142,54 +189,23 @@ pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
 
 /// The contrast from `pairs`: the differences of each pair of cells, none empty.
 pub(super) fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
-    let means: Vec<f64> =
-        pairs.iter().map(|differences| mean(differences.iter().copied())).collect();
-    let seeds = pairs.iter().map(Vec::len).sum();
+    let means: Vec<f64> = pairs.iter().map(|differences| mean(differences)).collect();
+    let estimate = match means.len() {
+        n if n >= SAMPLE_OF_PAIRS => Estimate::of_pairs(&means),
+        _ => Estimate::of_groups(pairs),
+    };
+    // Without any spread, it is unknown.
+    let known = estimate.filter(|estimate| estimate.error > 0.0);
     (!means.is_empty()).then(|| Contrast {
-        ratio: mean(means.iter().copied()).exp(),
-        interval: interval(pairs, &means),
+        ratio: mean(&means).exp(),
+        interval: known.map(|of| of.interval(1.0 - CONFIDENCE).map(f64::exp).into()),
         range: (
             means.iter().copied().fold(f64::INFINITY, f64::min).exp(),
             means.iter().copied().fold(f64::NEG_INFINITY, f64::max).exp(),
         ),
         pairs: means.len(),
-        seeds,
+        seeds: pairs.iter().map(Vec::len).sum(),
     })
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, n) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
-    if n > 0.0 { sum / n } else { 0.0 }
-}
-
-/// `None` if the spread of the differences is unknown.
-fn interval(pairs: &[Vec<f64>], means: &[f64]) -> Option<(f64, f64)> {
-    let n = means.len() as f64;
-    let (error, freedom) = if means.len() >= SAMPLE_OF_PAIRS {
-        ((variance(means) / n).sqrt(), n - 1.0)
-    } else {
-        if pairs.iter().any(|seeds| seeds.len() < 2) {
-            return None;
-        }
-        let of_mean = |seeds: &Vec<f64>| variance(seeds) / seeds.len() as f64;
-        let of_means: f64 = pairs.iter().map(of_mean).sum();
-        let lost: f64 =
-            pairs.iter().map(|seeds| of_mean(seeds).powi(2) / (seeds.len() as f64 - 1.0)).sum();
-        (of_means.sqrt() / n, of_means.powi(2) / lost)
-    };
-    if error <= 0.0 {
-        return None;
-    }
-    let reach =
-        StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * error;
-    let centre = mean(means.iter().copied());
-    reach.is_finite().then(|| ((centre - reach).exp(), (centre + reach).exp()))
-}
-
-/// The variance of a sample of at least two.
-fn variance(values: &[f64]) -> f64 {
-    let centre = mean(values.iter().copied());
-    values.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
 #[cfg(test)]

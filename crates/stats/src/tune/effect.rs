@@ -3,8 +3,8 @@
 //! dependence within it; groups of blocks have their own levels.
 
 use super::least_squares::fit;
-use crate::equivalence::{self, Tested};
-use crate::probability::{normal_upper, student_two_sided, student_upper};
+use crate::effect::Estimate;
+use crate::probability::{normal_upper, student_upper};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::tune::{Answer, Ratio};
 
@@ -17,18 +17,6 @@ pub struct Row {
     pub on: Vec<bool>,
     /// The logarithm of its figure.
     pub log: f64,
-}
-
-/// An estimated effect, as a logarithm.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Estimate {
-    /// The estimate; below 0 is better.
-    pub effect: f64,
-    pub error: f64,
-    /// Its degrees of freedom.
-    pub freedom: f64,
-    /// The number of blocks.
-    pub blocks: usize,
 }
 
 /// The result of a round for a setting.
@@ -57,43 +45,27 @@ pub fn estimates(rows: &[Row], open: &[usize]) -> (Vec<Option<Estimate>>, Option
     }
     let variance = fit.squares / fit.freedom;
     let estimate = |column: Option<(f64, f64)>| {
-        column.map(|(effect, diagonal)| Estimate {
-            effect,
-            error: (variance * diagonal).sqrt(),
-            freedom: fit.freedom,
-            blocks: rows.len(),
+        column.map(|(effect, diagonal)| {
+            Estimate::of_model(effect, (variance * diagonal).sqrt(), fit.freedom, rows.len())
         })
     };
     (fit.columns.into_iter().map(estimate).collect(), Some(variance.sqrt()))
 }
 
 impl Estimate {
-    /// The probability of an effect at least this large, up or down, by chance.
-    pub fn p(&self) -> f64 {
-        if self.error > 0.0 {
-            student_two_sided(self.freedom, self.effect / self.error)
-        } else {
-            f64::from(self.effect == 0.0)
-        }
-    }
     /// As a factor with its 95 % interval. `p_adjusted` is for all tests together.
     pub fn ratio(&self, p_adjusted: f64) -> Ratio {
-        let reach = student_upper(self.freedom, 0.025) * self.error;
         Ratio {
             ratio: self.effect.exp(),
-            interval: [(self.effect - reach).exp(), (self.effect + reach).exp()],
+            interval: self.interval(0.05).map(f64::exp),
             p: self.p(),
             p_adjusted,
-            blocks: self.blocks as u64,
+            blocks: self.count as u64,
         }
     }
-    /// Two one-sided tests against a margin, a factor.
-    pub fn equivalence(&self, margin: f64) -> Tested {
-        equivalence::of_estimate(self.effect, self.error, self.freedom, self.blocks, margin.ln())
-    }
-    /// Whether it is shown to be within the margin.
+    /// Whether it is shown to be within the margin, a factor.
     pub fn is_none(&self, margin: f64) -> bool {
-        self.equivalence(margin).verdict == VerdictWord::Met
+        self.within(margin.ln()).verdict == VerdictWord::Met
     }
     /// Whether a two-sided test with this error finds an effect of this size (a factor) with a
     /// probability of 95 %.

@@ -1,8 +1,9 @@
 //! The results of a tuning so far.
 
 use super::candidate::Candidate;
-use super::effect::{Estimate, Row};
+use super::effect::Row;
 use super::procedure::{Tuning, of_pairs};
+use crate::effect::Estimate;
 use crate::median_of_sorted;
 use punctual_bundle::tune::{Answer, SCHEMA, TunedCost, TunedSet, TunedSetting, TuningDocument};
 use punctual_core::Nanos;
@@ -57,7 +58,7 @@ impl Tuning {
         let times = (screened.answer == Answer::NotResolved)
             .then(|| estimate.needed(self.options.margin, screened.share))
             .flatten();
-        let more_blocks = times.map(|times| ((times - 1.0) * estimate.blocks as f64).ceil() as u64);
+        let more_blocks = times.map(|times| ((times - 1.0) * estimate.count as f64).ceil() as u64);
         let time = |blocks: u64| Nanos((blocks as f64 * self.block_time().ns() as f64) as i64);
         TunedSetting {
             answer: screened.answer,

@@ -14,13 +14,14 @@
 
 use super::candidate::Candidate;
 use super::design::{self, Asked, Planned, group, group_size, least_groups, mix};
-use super::effect::{Estimate, MISSED, Row, Screened, estimates};
+use super::effect::{MISSED, Row, Screened, estimates};
 use super::power::{FIRST, PILOT, ROUND, blocks_needed};
 use super::repeats::{ATTEMPTS, Controls};
 use super::request::{Block, Options, Purpose, Request, Step};
 use crate::Random;
 use crate::compare::multiple::holm;
 use crate::dispersion::moments;
+use crate::effect::Estimate;
 use crate::probability::normal_upper;
 use punctual_bundle::tune::{Answer, TuningEnd};
 use punctual_core::Nanos;

@@ -7,7 +7,7 @@ use super::scenarios::{all, simulate};
 use super::simulated::{Recorded, Simulated, Truth};
 use super::*;
 use crate::Random;
-use crate::equivalence;
+use crate::effect::Estimate;
 use punctual_bundle::tune::{Answer, TuningEnd};
 use punctual_core::Nanos;
 
@@ -82,9 +82,9 @@ fn a_set_in_pairs_is_the_test_of_pairs() {
     let differences: Vec<f64> =
         rows.chunks_exact(2).map(|pair| pair[1].log - pair[0].log).collect();
     let estimate = estimates(&rows, &[0]).0[0].unwrap();
-    let (ours, theirs) =
-        (estimate.equivalence(1.5), equivalence::of_pairs(&differences, 1.5f64.ln()).unwrap());
-    assert!((ours.difference - theirs.difference).abs() < 1e-12);
+    let of_pairs = Estimate::of_pairs(&differences).unwrap();
+    assert!((estimate.effect - of_pairs.effect).abs() < 1e-12);
+    let [ours, theirs] = [estimate, of_pairs].map(|of| of.within(1.5f64.ln()));
     assert!((ours.interval[0] - theirs.interval[0]).abs() < 1e-12, "{ours:?} {theirs:?}");
     assert_eq!(ours.verdict, theirs.verdict);
 }
