@@ -6,6 +6,7 @@ use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
 use crate::verdict::LeftOut;
 use punctual_core::{Clock, CpuSet, Fact, Missing, Nanos, Notes};
+use punctual_plan::WorkloadKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -149,12 +150,15 @@ pub struct SeriesMeta {
     pub details: BTreeMap<String, String>,
 }
 
+/// The workload of the series of a timer, measured by punctual or by a tool that measures the same.
+pub const TIMER_WORKLOAD: &str = WorkloadKind::Timer.in_bundle();
+
 /// The workload of the series of an attached program: no experiment file describes them.
-pub const ATTACHED_WORKLOAD: &str = "program";
+pub const ATTACHED_WORKLOAD: &str = WorkloadKind::Program.in_bundle();
 
 /// The workload of the series of a CPU whose kernel entries are measured. Without a sample, no
 /// entry occurred.
-pub const ENTRIES_WORKLOAD: &str = "cpu";
+pub const ENTRIES_WORKLOAD: &str = WorkloadKind::Entries.in_bundle();
 
 /// Whether a long sample of the series is a late one. The period and execution time of an attached
 /// thread's cycle are plain durations, which may be long by design.
@@ -207,6 +211,9 @@ mod tests {
     fn a_period_of_a_cycle_is_no_latency() {
         assert!(is_latency(ATTACHED_WORKLOAD, "servo/response"));
         assert!(!is_latency(ATTACHED_WORKLOAD, "servo/period"));
-        assert!(is_latency("timer", "servo/period"), "whoever names a thread so measures latency");
+        assert!(
+            is_latency(TIMER_WORKLOAD, "servo/period"),
+            "whoever names a thread so measures latency"
+        );
     }
 }

@@ -387,6 +387,7 @@ fn read_state(stem: &Member) -> Result<(State, bool), BundleError> {
 mod tests {
     use super::*;
     use crate::manifest::Gap;
+    use crate::meta::TIMER_WORKLOAD;
     use crate::{BundleWriter, PhaseMeta, SeriesWriter};
     use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
     use std::fs;
@@ -410,7 +411,7 @@ mod tests {
         let meta = SeriesMeta {
             name: "timer/cpu0".into(),
             measure: String::new(),
-            workload: "timer".into(),
+            workload: TIMER_WORKLOAD.into(),
             clock: Clock::Monotonic,
             cpus: CpuSet::single(0),
             scheduling: "SCHED_FIFO 80".into(),

@@ -14,6 +14,7 @@ use crate::state::ThreadUsage;
 use crate::verdict::Verdict;
 use punctual_core::event::Recorded;
 use punctual_core::{AccountCost, CauseKind, Digest, Fact, Finding, Unfinished};
+use punctual_plan::WorkloadKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -175,7 +176,7 @@ pub struct RecordingSummary {
 }
 
 /// The workload name whose series are mechanisms of writing a test point.
-pub const TESTPOINT_COST: &str = "testpoint-cost";
+pub const TESTPOINT_COST: &str = WorkloadKind::TestpointCost.in_bundle();
 
 /// The cost of writing a test point with one mechanism: the time between two written back to back.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -2,13 +2,14 @@
 //! whole plan, with the results of resolving beside them.
 
 use crate::escape::printable;
+use crate::kinds::WorkloadKind;
 use crate::plan::{
     HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling, Workload,
 };
 use crate::resolve::bytes;
 use crate::section::Section;
 use crate::to_experiment::{explain, load as load_spec, partition, record};
-use crate::words::{Word, WorkloadKind};
+use crate::words::Word;
 use punctual_core::{Fact, Nanos};
 
 /// Keys shown in another way: as a title, or computed.

@@ -11,8 +11,8 @@ mod record;
 mod settings;
 
 pub use crate::kinds::TimerSpec;
+pub use crate::kinds::WorkloadSpec;
 pub use crate::target::TargetSpec;
-pub use crate::workload::WorkloadSpec;
 pub(crate) use explain::ExplainResolved;
 pub use explain::{ExplainPlan, ExplainSpec};
 pub(crate) use load::LoadResolved;

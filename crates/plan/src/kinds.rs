@@ -1,5 +1,6 @@
-//! The kinds of workload and their parameters: one file per kind, each a table of keys from which
-//! parsing, defaults, writing and `--plan` are derived.
+//! The kinds of workload: the only place that lists all of them. One file per kind declares its
+//! facts, its keys and its properties; parsing, defaults, writing, `--plan` and documents are
+//! derived from these.
 
 mod entries;
 mod heap;
@@ -27,242 +28,208 @@ pub use syscall::{Call, SyscallPlan, SyscallSpec, Target};
 pub use testpoint_cost::{PointMechanism, TestpointCostPlan, TestpointCostSpec};
 pub use timer::{TimerPlan, TimerSpec};
 
-use crate::form::DefaultValue;
-use crate::parameter::Parameter;
-use crate::problem::{Problem, ProblemKind};
-use crate::text::{Setting, Span};
-use crate::words::Placement;
+pub use crate::kind::{HistogramPlan, SampledBy};
+
+use crate::form::Key;
+use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems};
+use crate::notes::Notes;
+use crate::section::Section;
+use crate::table::Table;
+use crate::words::{Placement, Word};
+use punctual_core::event::Group;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
-/// Properties of all kinds, and their defaults. Every method is pure.
-pub(crate) trait Kind {
-    /// The series of each thread, by the last part of their names; empty: one series with the name
-    /// of its thread.
-    fn parts(&self) -> Vec<String> {
-        Vec::new()
-    }
-    /// The default number of threads.
-    fn placement(&self) -> Placement {
-        Placement::Shared(1)
-    }
-    /// The default CPUs.
-    fn cpus(&self) -> DefaultCpus {
-        DefaultCpus::Last
-    }
-    /// The default scheduling policy.
-    fn policy(&self) -> Policy {
-        Policy::Fifo
-    }
-    /// The CPUs of one of the threads that share these CPUs.
-    fn cpus_of(&self, _thread: usize, cpus: &CpuSet) -> CpuSet {
-        cpus.clone()
-    }
-    /// The priority of a thread with its own, if the policy has priorities.
-    fn priority_of(&self, _thread: usize) -> Option<Priority> {
-        None
-    }
-    /// The default exact histogram of each series.
-    fn histogram(&self) -> HistogramPlan {
-        HistogramPlan { range: Nanos::MILLI, resolution: Nanos::MICRO }
-    }
-    /// The distance between two samples, if there is one.
-    fn period(&self) -> Option<Nanos> {
-        None
-    }
-    /// Whether a real-time thread of this kind never sleeps by itself.
-    fn spins(&self) -> bool {
-        false
-    }
-}
+/// Declares the enums of all kinds and their accessors.
+macro_rules! kinds {
+    ($( $(#[$doc:meta])+ $kind:ident($spec:ident, $plan:ident) )*) => {
+        /// The kinds of measure.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum WorkloadKind { $( $(#[$doc])+ $kind, )* }
 
-/// The exact histogram of a series.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HistogramPlan {
-    /// The largest latency that it holds.
-    pub range: Nanos,
-    /// The width of a bin; at most `range`.
-    pub resolution: Nanos,
-}
-
-impl HistogramPlan {
-    /// The number of bins: that of [`punctual_core::LinearHistogram::new`].
-    pub fn bins(self) -> u64 {
-        (self.range.ns().max(0) / self.resolution.ns().max(1)) as u64 + 1
-    }
-}
-
-/// The default CPUs of a measure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum DefaultCpus {
-    /// All measured CPUs.
-    All,
-    /// The last of them.
-    Last,
-    /// All but the first, which the controller needs; all if there is only one.
-    AllButFirst,
-}
-
-/// Collects contradictions between parameters of a kind: each is already valid by itself.
-pub(crate) struct ParameterProblems<'a> {
-    pub(crate) section: Span,
-    /// The measure's scheduling policy.
-    pub(crate) policy: Policy,
-    /// The number of threads of the measure.
-    pub(crate) threads: usize,
-    pub(crate) problems: &'a mut Vec<Problem>,
-}
-
-impl ParameterProblems<'_> {
-    /// The place of the setting, or of the section if it is not set.
-    fn place<T>(&self, setting: &Setting<T>) -> Span {
-        setting.as_ref().map_or(self.section, |at| at.span)
-    }
-    /// Values that contradict each other.
-    pub(crate) fn wrong<T>(
-        &mut self,
-        setting: &Setting<T>,
-        message: impl Into<String>,
-        help: &str,
-    ) {
-        let place = self.place(setting);
-        self.problems
-            .push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
-    }
-    /// Values that could harm the system: only accepted with `--force` or `force = true`.
-    pub(crate) fn dangerous<T>(
-        &mut self,
-        setting: &Setting<T>,
-        message: impl Into<String>,
-        help: &str,
-    ) {
-        let place = self.place(setting);
-        self.problems
-            .push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
-    }
-    /// A key without effect in combination with the others; its default value is accepted, as in a
-    /// plan that sets everything.
-    pub(crate) fn unused<T: PartialEq>(
-        &mut self,
-        key: &str,
-        setting: &Setting<T>,
-        usual: &T,
-        because: &str,
-    ) {
-        if setting.as_ref().is_some_and(|at| at.value != *usual) {
-            self.wrong(
-                setting,
-                format!("`{key}` has no effect here: {because}"),
-                &format!("leave `{key}` out"),
-            );
+        impl Word for WorkloadKind {
+            const WORDS: &'static [(&'static str, WorkloadKind)] =
+                &[ $( ($plan::FACTS.word, WorkloadKind::$kind), )* ];
         }
-    }
-}
 
-/// Declares the two structs of a kind in one table: `…Plan`, with every value, and `…Spec`, with
-/// the values set in the file.
-///
-/// A row is `/// documentation`, `name: type = default, form;`.
-macro_rules! parameters {
-    (
-        $(#[$about:meta])*
-        $plan:ident, $spec:ident {
-            $( $(#[doc = $doc:literal])+ $field:ident : $type:ty = $default:expr, $form:expr; )*
-        }
-    ) => {
-        $(#[$about])*
+        /// The kind of a measure and the keys that only this kind has, as the file sets them.
+        #[derive(Clone, Debug)]
+        pub enum WorkloadSpec { $( $(#[$doc])+ $kind($spec), )* }
+
+        /// The work of a measure's threads.
         #[derive(Clone, PartialEq, Debug)]
-        pub struct $plan { $( $(#[doc = $doc])+ pub $field: $type, )* }
+        pub enum Workload { $( $(#[$doc])+ $kind($plan), )* }
 
-        /// The values set in the file.
-        #[derive(Clone, Debug, Default)]
-        pub struct $spec { $( $(#[doc = $doc])+ pub $field: $crate::text::Setting<$type>, )* }
-
-        impl Default for $plan {
-            fn default() -> $plan {
-                $plan { $( $field: $default, )* }
+        impl WorkloadKind {
+            const fn facts(self) -> KindFacts {
+                match self { $( WorkloadKind::$kind => $plan::FACTS, )* }
+            }
+            /// The keys that only this kind has.
+            pub fn keys(self) -> Vec<Key> {
+                match self { $( WorkloadKind::$kind => $spec::keys(), )* }
             }
         }
 
-        impl $spec {
-            /// Every key of the kind.
-            pub(crate) fn keys() -> Vec<$crate::form::Key> {
-                vec![ $( $crate::form::Key {
-                    name: stringify!($field),
-                    about: concat!($($doc, "\n"),+),
-                    value: $crate::form::value_type::<$type>($form),
-                    default: $crate::kinds::default_of::<$type>($default),
-                }, )* ]
-            }
+        impl WorkloadSpec {
+            /// Reads the keys of a kind.
             pub(crate) fn read(
-                notes: &mut $crate::notes::Notes,
-                t: &mut $crate::table::Table,
-            ) -> $spec {
-                $spec { $( $field: t.take(notes, stringify!($field), |v| $form.read(v)), )* }
+                kind: WorkloadKind,
+                notes: &mut Notes,
+                t: &mut Table,
+            ) -> WorkloadSpec {
+                match kind {
+                    $( WorkloadKind::$kind => WorkloadSpec::$kind($spec::read(notes, t)), )*
+                }
             }
-            pub(crate) fn resolved(&self) -> $plan {
-                $plan { $(
-                    $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()),
-                )* }
-            }
-            /// The settings that differ from the defaults: a plan written as a file sets
-            /// everything, which is valid.
-            pub(crate) fn beside_defaults(&self) -> $spec {
-                $spec { $( $field: self.$field.clone().filter(|at| at.value != $default), )* }
+            /// The `kind` of the measure.
+            pub fn kind(&self) -> WorkloadKind {
+                match self { $( WorkloadSpec::$kind(_) => WorkloadKind::$kind, )* }
             }
             /// The keys that are set, with their values in TOML.
             pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
-                use $crate::parameter::Parameter;
-                let mut entries = Vec::new();
-                $(
-                    let toml = self.$field.as_ref().and_then(|at| at.value.toml());
-                    entries.extend(toml.map(|toml| (stringify!($field), toml)));
-                )*
-                entries
+                match self { $( WorkloadSpec::$kind(spec) => spec.entries(), )* }
+            }
+            /// Checks for contradictions.
+            pub(crate) fn check(&self, plan: &Workload, problems: &mut ParameterProblems) {
+                match (self, plan) {
+                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => {
+                        spec.beside_defaults().check(plan, problems)
+                    } )*
+                    _ => {}
+                }
+            }
+            /// Fills in every default.
+            pub(crate) fn resolved(&self) -> Workload {
+                match self { $( WorkloadSpec::$kind(spec) => Workload::$kind(spec.resolved()), )* }
             }
         }
 
-        impl $plan {
+        impl Workload {
+            /// The `kind` of the measure.
+            pub fn kind(&self) -> WorkloadKind {
+                match self { $( Workload::$kind(_) => WorkloadKind::$kind, )* }
+            }
             /// The experiment that sets everything.
-            pub(crate) fn spec(&self) -> $spec {
-                use $crate::parameter::Parameter;
-                use $crate::text::At;
-                $(
-                    let value = || At::new(Default::default(), self.$field.clone());
-                    let $field = self.$field.toml().map(|_| value());
-                )*
-                $spec { $( $field, )* }
+            pub(crate) fn spec(&self) -> WorkloadSpec {
+                match self { $( Workload::$kind(plan) => WorkloadSpec::$kind(plan.spec()), )* }
             }
-            /// Every parameter by its key, for display; absent ones are omitted.
+            /// Every parameter of the kind by its key, for display.
             pub fn facts(&self) -> Vec<(&'static str, String)> {
-                use $crate::parameter::Parameter;
-                let mut facts = Vec::new();
-                $(
-                    let is_set = self.$field.toml().is_some();
-                    facts.extend(is_set.then(|| (stringify!($field), self.$field.plain())));
-                )*
-                facts
+                match self { $( Workload::$kind(plan) => plan.facts(), )* }
+            }
+            fn of_kind(&self) -> &dyn Kind {
+                match self { $( Workload::$kind(plan) => plan, )* }
             }
         }
     };
 }
-pub(crate) use parameters;
 
-/// Declares the words of a closed list in one table.
-macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $( $(#[$doc:meta])* $variant:ident = $word:literal, )* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        pub enum $name { $( $(#[$doc])* $variant, )* }
-
-        impl $crate::words::Word for $name {
-            const WORDS: &'static [(&'static str, $name)] = &[ $( ($word, $name::$variant), )* ];
-        }
-        $crate::parameter::word_parameter!($name);
-    };
+kinds! {
+    /// Timer latency.
+    Timer(TimerSpec, TimerPlan)
+    /// A system call.
+    Syscall(SyscallSpec, SyscallPlan)
+    /// A context switch.
+    Switch(SwitchSpec, SwitchPlan)
+    /// An interrupt.
+    Irq(IrqSpec, IrqPlan)
+    /// A wait for a lock.
+    Mutex(MutexSpec, MutexPlan)
+    /// Memory from the heap.
+    Heap(HeapSpec, HeapPlan)
+    /// Writing to a file.
+    Storage(StorageSpec, StoragePlan)
+    /// Receiving, encrypting, writing.
+    Netio(NetioSpec, NetioPlan)
+    /// Gaps in a busy loop.
+    Spin(SpinSpec, SpinPlan)
+    /// Writing a test point.
+    TestpointCost(TestpointCostSpec, TestpointCostPlan)
+    /// The cycles of a program.
+    Program(ProgramSpec, ProgramPlan)
+    /// Entries into the kernel.
+    Entries(EntriesSpec, EntriesPlan)
 }
-pub(crate) use words;
 
-/// A default, for documents.
-pub(crate) fn default_of<T: Parameter>(value: T) -> DefaultValue {
-    value.toml().map_or(DefaultValue::Words("none"), DefaultValue::Value)
+impl Workload {
+    /// The last parts of the names of each thread's series; empty: one series with the name of the
+    /// thread.
+    pub fn parts(&self) -> Vec<String> {
+        self.of_kind().parts()
+    }
+    /// The distance between two samples, if there is one.
+    pub fn period(&self) -> Option<Nanos> {
+        self.of_kind().period()
+    }
+    /// Whether threads of punctual measure: a program has its own, and entries are those of CPUs.
+    pub fn has_threads(&self) -> bool {
+        self.kind().sampled_by() != SampledBy::Kernel
+    }
+    /// Whether a real-time thread of this kind never sleeps by itself.
+    pub fn spins(&self) -> bool {
+        self.of_kind().spins()
+    }
+    /// The CPUs of one of its threads that share these CPUs.
+    pub(crate) fn cpus_of(&self, thread: usize, cpus: &CpuSet) -> CpuSet {
+        self.of_kind().cpus_of(thread, cpus)
+    }
+    /// The priority of one of its threads, if it has its own.
+    pub(crate) fn priority_of(&self, thread: usize) -> Option<Priority> {
+        self.of_kind().priority_of(thread)
+    }
+    pub(crate) fn placement(&self) -> Placement {
+        self.of_kind().placement()
+    }
+    pub(crate) fn default_cpus(&self) -> DefaultCpus {
+        self.of_kind().cpus()
+    }
+    pub(crate) fn policy(&self) -> Policy {
+        self.of_kind().policy()
+    }
+    pub(crate) fn histogram(&self) -> HistogramPlan {
+        self.of_kind().histogram()
+    }
+    /// The series of a thread, by their full names.
+    pub fn series_of(&self, thread: &str) -> Vec<String> {
+        match self.parts() {
+            parts if parts.is_empty() => vec![thread.to_owned()],
+            parts => parts.iter().map(|part| format!("{thread}/{part}")).collect(),
+        }
+    }
+}
+
+impl Default for WorkloadSpec {
+    fn default() -> WorkloadSpec {
+        WorkloadSpec::Timer(TimerSpec::default())
+    }
+}
+
+impl WorkloadKind {
+    /// The kind with this word.
+    pub fn from_word(word: &str) -> Option<WorkloadKind> {
+        WorkloadKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+    }
+    /// Its description, in one line.
+    pub fn title(self) -> &'static str {
+        self.facts().title
+    }
+    /// The task that takes its samples.
+    pub fn sampled_by(self) -> SampledBy {
+        self.facts().sampled_by
+    }
+    /// The independent source that its own counts are compared with.
+    pub fn validated_by(self) -> &'static str {
+        self.facts().validated_by
+    }
+    /// Its word in the series of a bundle.
+    pub const fn in_bundle(self) -> &'static str {
+        self.facts().in_bundle
+    }
+    /// The groups of events that show its waits, besides those that every kind has.
+    pub(crate) fn explained_by(self) -> &'static [Group] {
+        self.facts().explained_by
+    }
+    /// Whether it times system calls.
+    pub(crate) fn times_calls(self) -> bool {
+        self.facts().times_calls
+    }
 }

@@ -9,6 +9,7 @@ mod escape;
 mod estimate;
 pub mod experiment;
 mod form;
+mod kind;
 pub mod kinds;
 pub mod lab;
 pub mod limits;
@@ -32,11 +33,11 @@ mod to_toml;
 mod toml_file;
 mod values;
 pub mod words;
-mod workload;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
 pub use experiment::{Experiment, SectionKeys, sections};
 pub use form::{DefaultValue, Key, ValueType};
+pub use kinds::WorkloadKind;
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve, target};
 pub use plan::{
@@ -52,5 +53,5 @@ pub use target::{
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
 pub use words::{
     ByteSize, CommandLine, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod,
-    Word, WorkloadKind,
+    Word,
 };

@@ -6,10 +6,10 @@ pub use crate::experiment::{
     ExplainPlan, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, RecordPlan, SystressFile,
 };
 use crate::experiment::{RecordResolved, RecordSpec};
+pub use crate::kinds::Workload;
 pub use crate::kinds::{HistogramPlan, TimerPlan};
 pub use crate::scheduling::{DeadlineParameters, Length, Scheduling, ThreadPlan};
 pub use crate::target::TargetPlan;
-pub use crate::workload::Workload;
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Fact};
 

@@ -165,52 +165,6 @@ impl Word for SystressFormat {
         &[("txt", SystressFormat::Txt), ("csv", SystressFormat::Csv)];
 }
 
-/// The kinds of measure, each with its word.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum WorkloadKind {
-    /// Timer latency.
-    Timer,
-    /// A system call.
-    Syscall,
-    /// A context switch.
-    Switch,
-    /// An interrupt.
-    Irq,
-    /// A wait for a lock.
-    Mutex,
-    /// Memory from the heap.
-    Heap,
-    /// Writing to a file.
-    Storage,
-    /// Receiving, encrypting, writing.
-    Netio,
-    /// Gaps in a busy loop.
-    Spin,
-    /// Writing a test point.
-    TestpointCost,
-    /// The cycles of a program.
-    Program,
-    /// Entries into the kernel.
-    Entries,
-}
-
-impl Word for WorkloadKind {
-    const WORDS: &'static [(&'static str, WorkloadKind)] = &[
-        ("timer", WorkloadKind::Timer),
-        ("syscall", WorkloadKind::Syscall),
-        ("switch", WorkloadKind::Switch),
-        ("irq", WorkloadKind::Irq),
-        ("mutex", WorkloadKind::Mutex),
-        ("heap", WorkloadKind::Heap),
-        ("storage", WorkloadKind::Storage),
-        ("netio", WorkloadKind::Netio),
-        ("spin", WorkloadKind::Spin),
-        ("testpoint-cost", WorkloadKind::TestpointCost),
-        ("program", WorkloadKind::Program),
-        ("entries", WorkloadKind::Entries),
-    ];
-}
-
 impl Word for CycleKind {
     const WORDS: &'static [(&'static str, CycleKind)] = &[
         ("absolute", CycleKind::Absolute),

@@ -251,7 +251,8 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
             "threads = 'per-cpu'",
             "require = ['interruption max < 50us', 'entries < 10', 'cpu1/entry p99 < 20us']",
         ],
-        _ => &["method = 'timerfd'", "period = '3ms'", "clock = 'realtime'"],
+        "timer" => &["method = 'timerfd'", "period = '3ms'", "clock = 'realtime'"],
+        _ => &[],
     }
 }
 

@@ -85,19 +85,36 @@ const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n[lab.schema.jso
 
 #[test]
 fn every_key_of_labs_is_documented() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lab.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(ROWS[0]).expect("the table of keys");
-    let (_, after) = rest.split_once(ROWS[1]).expect("the table of axes");
     let sections = punctual_plan::lab::sections();
     let rows: String =
         sections.iter().map(|section| markdown::rows(&section.keys, section.header)).collect();
-    let made = format!("{before}{}{rows}{}{after}", ROWS[0], ROWS[1]);
+    check_rows("lab.md", ROWS, &rows);
+}
+
+#[test]
+fn every_kind_of_workload_is_in_its_table() {
+    let row = |(word, kind): &(&str, WorkloadKind)| {
+        let validated_by = kind.validated_by();
+        format!("| `{word}` | {} | {validated_by} |\n", kind.sampled_by().title())
+    };
+    let rows: String = WorkloadKind::WORDS.iter().map(row).collect();
+    let around =
+        ["| kind | samples taken by | counts compared with |\n|---|---|---|\n", "\n**Validated"];
+    check_rows("workloads.md", around, &rows);
+}
+
+/// Compares the rows of a table of a reference page, between these texts; writes them on request.
+fn check_rows(page: &str, [begin, end]: [&str; 2], rows: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(begin).expect("the table's head");
+    let (_, after) = rest.split_once(end).expect("the text after the table");
+    let made = format!("{before}{begin}{rows}{end}{after}");
     if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
         std::fs::write(path, made).unwrap();
         return;
     }
-    assert!(page == made, "docs/reference/lab.md is out of date; regenerate it: {REGENERATE}");
+    assert!(text == made, "docs/reference/{page} is out of date; regenerate it: {REGENERATE}");
 }
 
 /// A file with every section that omits every optional key.

@@ -5,6 +5,7 @@ use punctual_bundle::lab::{
     self, AxisDocument, CellDocument, CellSeries, CellState, LabDocument, SeedDocument,
     SeriesFigures,
 };
+use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::state::State;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, Planned, SeriesMeta};
@@ -39,7 +40,7 @@ pub fn meta(requirements: &[&str]) -> SeriesMeta {
     SeriesMeta {
         name: "cpu0".into(),
         measure: String::new(),
-        workload: "timer".into(),
+        workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(0),
         scheduling: "SCHED_FIFO 80".into(),

@@ -1,5 +1,7 @@
 //! The supported tools with their properties.
 
+use crate::meta::TIMER_WORKLOAD;
+
 macro_rules! tools {
     ($($(#[$doc:meta])* $tool:ident: $name:literal,)*) => {
         /// A tool whose results can be imported.
@@ -57,7 +59,7 @@ impl Tool {
     /// The tool with this name; rtla's two also under their own names.
     pub fn from_name(name: &str) -> Option<Tool> {
         let bare = name.strip_prefix("rtla-").unwrap_or(name);
-        let own_kind = |tool: &Tool| tool.kind() == bare && tool.kind() != "timer";
+        let own_kind = |tool: &Tool| tool.kind() == bare && tool.kind() != TIMER_WORKLOAD;
         Tool::ALL.into_iter().find(|tool| tool.name() == name || own_kind(tool))
     }
 
@@ -65,7 +67,7 @@ impl Tool {
     /// timer; all others have their own.
     pub fn kind(self) -> &'static str {
         match self {
-            Tool::Cyclictest | Tool::Jitterdebugger => "timer",
+            Tool::Cyclictest | Tool::Jitterdebugger => TIMER_WORKLOAD,
             Tool::Timerlat => "timerlat",
             Tool::Osnoise => "osnoise",
             other => other.name(),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::meta::TIMER_WORKLOAD;
 use crate::state::State;
 use crate::{Bundle, BundleWriter, PhaseMeta, SeriesMeta, SeriesWriter};
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ fn series(writer: &BundleWriter, number: usize, limit: u64) -> SeriesWriter {
     let meta = SeriesMeta {
         name: format!("timer/cpu{number}"),
         measure: "timer".into(),
-        workload: "timer".into(),
+        workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(number),
         scheduling: "SCHED_FIFO 80".into(),

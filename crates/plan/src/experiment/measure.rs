@@ -2,6 +2,7 @@
 
 use crate::form::{count, number, path_text, policy, span, text, text_or, threads, word};
 use crate::kinds::HistogramPlan;
+use crate::kinds::{Workload, WorkloadSpec};
 use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS,
     MIN_RUNTIME,
@@ -11,7 +12,6 @@ use crate::section::section;
 use crate::text::Setting;
 use crate::values;
 use crate::words::{CpuChoice, Placement, SystressFormat};
-use crate::workload::{Workload, WorkloadSpec};
 use punctual_core::{CpuSet, Equivalence, Nanos, PerfEvent, Policy, Priority, SeriesRequirement};
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! `entries`: interruptions of CPUs, as measured by `punctual attach --cpus`.
 
-use super::{DefaultCpus, Kind, ParameterProblems};
 use crate::form::Key;
+use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems, SampledBy};
 use crate::notes::Notes;
 use crate::table::Table;
 use crate::words::Placement;
@@ -16,6 +16,16 @@ pub struct EntriesPlan;
 /// The keys set in the file: none.
 #[derive(Clone, Debug, Default)]
 pub struct EntriesSpec;
+
+impl EntriesPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        // Since the first bundles that have entries.
+        in_bundle: "cpu",
+        sampled_by: SampledBy::Kernel,
+        validated_by: "/proc/interrupts",
+        ..KindFacts::of("entries", "entries into the kernel on CPUs, and who caused them")
+    };
+}
 
 impl Kind for EntriesPlan {
     fn parts(&self) -> Vec<String> {

@@ -1,8 +1,11 @@
 //! `heap`: malloc, first touch, free.
 
-use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, count, flag, path, some, span, word};
+use crate::kind::{
+    HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
+};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
+use punctual_core::event::Group;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
@@ -72,6 +75,15 @@ impl HeapPlan {
 const MOST_NODES: u64 = 1_000_000;
 /// The maximum memory of a list.
 const MOST_MEMORY: u64 = 4 << 30;
+
+impl HeapPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        sampled_by: SampledBy::Helpers,
+        validated_by: "pages, faults and calls by tracepoint",
+        explained_by: &[Group::Page, Group::Lock, Group::Block],
+        ..KindFacts::of("heap", "malloc, first touch, free")
+    };
+}
 
 impl Kind for HeapPlan {
     fn parts(&self) -> Vec<String> {

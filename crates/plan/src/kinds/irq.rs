@@ -1,8 +1,8 @@
 //! `irq`: from raising an interrupt to the first instruction of its handler, and on to the thread
 //! that waits for it.
 
-use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{count, path, some, span, word};
+use crate::kind::{HistogramPlan, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::limits::MAX_PERIOD;
 use punctual_core::Nanos;
 use std::path::PathBuf;
@@ -47,6 +47,13 @@ parameters! {
         /// The GPIO line that is watched.
         in_line: Option<u32> = None, some(count(0, 65_535));
     }
+}
+
+impl IrqPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        validated_by: "/proc/interrupts, or the device's own count",
+        ..KindFacts::of("irq", "from an interrupt to its handler and to the waiting thread")
+    };
 }
 
 impl Kind for IrqPlan {

@@ -1,8 +1,9 @@
 //! `mutex`: each wait for a lock that threads contend for, with its holders meanwhile.
 
-use super::{DefaultCpus, Kind, ParameterProblems, parameters, words};
 use crate::form::{count, flag, list, span, word};
+use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::words::Placement;
+use punctual_core::event::Group;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
 words! {
@@ -58,6 +59,14 @@ parameters! {
         /// `priority`.
         priorities: Vec<u8> = Vec::new(), list(0, 1_024, count(1, 99));
     }
+}
+
+impl MutexPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        validated_by: "π, a counter behind the lock, and calls of futex(2) by tracepoint",
+        explained_by: &[Group::Futex, Group::Lock],
+        ..KindFacts::of("mutex", "waits for a lock, with its holders")
+    };
 }
 
 impl Kind for MutexPlan {

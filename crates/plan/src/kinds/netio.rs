@@ -1,9 +1,12 @@
 //! `netio`: a periodic task that receives, encrypts and writes; times the whole and its parts.
 
-use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, count, path, span, word};
+use crate::kind::{
+    HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
+};
 use crate::kinds::Forcing;
 use crate::limits::MAX_PERIOD;
+use punctual_core::event::Group;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
@@ -83,6 +86,15 @@ parameters! {
 
 /// Several batches wait in memory.
 const LARGEST_BATCH: Bytes = Bytes::mib(64);
+
+impl NetioPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        sampled_by: SampledBy::Helpers,
+        validated_by: "`rchar`, `wchar`, TCP_INFO, the last record, calls by perf",
+        explained_by: &[Group::Napi, Group::Block],
+        ..KindFacts::of("netio", "a periodic task that receives, encrypts and writes, step by step")
+    };
+}
 
 impl Kind for NetioPlan {
     fn parts(&self) -> Vec<String> {

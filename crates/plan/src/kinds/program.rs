@@ -1,10 +1,13 @@
 //! `program`: the cycles of an unmodified program's threads, as `punctual attach` measures them.
 
-use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters};
 use crate::form::{command_line, count, some, text, text_or, word};
+use crate::kind::{
+    DefaultCpus, HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters,
+};
 use crate::values;
 use crate::words::{CommandLine, Output};
 use punctual_core::cycle::{CycleKind, SeriesKind};
+use punctual_core::event::Group;
 use punctual_core::{Nanos, Policy};
 
 parameters! {
@@ -31,6 +34,21 @@ parameters! {
         /// The same of its error output.
         stderr: Output = Output::Null, text_or("PATH", "null", values::output);
     }
+}
+
+impl ProgramPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        sampled_by: SampledBy::Kernel,
+        explained_by: &[
+            Group::Futex,
+            Group::Lock,
+            Group::Block,
+            Group::Jbd2,
+            Group::Mmc,
+            Group::Page,
+        ],
+        ..KindFacts::of("program", "the cycles of an unmodified program's threads")
+    };
 }
 
 impl Kind for ProgramPlan {

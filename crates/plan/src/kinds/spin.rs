@@ -1,7 +1,7 @@
 //! `spin`: gaps in a loop that only reads the clock.
 
-use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters};
 use crate::form::{flag, span};
+use crate::kind::{DefaultCpus, HistogramPlan, Kind, KindFacts, ParameterProblems, parameters};
 use crate::words::Placement;
 use punctual_core::Nanos;
 
@@ -13,6 +13,13 @@ parameters! {
         /// Whether each gap is attributed by the kernel's counters.
         attribute: bool = true, flag();
     }
+}
+
+impl SpinPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        validated_by: "/proc/interrupts and getrusage(2)",
+        ..KindFacts::of("spin", "gaps in a loop that only reads the clock")
+    };
 }
 
 impl Kind for SpinPlan {

@@ -1,8 +1,11 @@
 //! `storage`: open, write, close, and forcing data to the disk.
 
-use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, count, path, span, word};
+use crate::kind::{
+    HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
+};
 use crate::limits::MAX_PERIOD;
+use punctual_core::event::Group;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
@@ -60,6 +63,15 @@ parameters! {
 
 /// Several batches wait in memory.
 const LARGEST_BATCH: Bytes = Bytes::mib(64);
+
+impl StoragePlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        sampled_by: SampledBy::Helpers,
+        validated_by: "`wchar`, fstat(2), calls by tracepoint, the device's writes",
+        explained_by: &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page],
+        ..KindFacts::of("storage", "open, write, close and sync of a file")
+    };
+}
 
 impl Kind for StoragePlan {
     fn parts(&self) -> Vec<String> {

@@ -1,7 +1,9 @@
 //! `switch`: from the last instruction of one task to the first of the next.
 
-use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, count, list, span, word};
+use crate::kind::{
+    DefaultCpus, HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
+};
 use punctual_core::{Bytes, Nanos, Policy};
 
 words! {
@@ -72,6 +74,15 @@ parameters! {
 
 /// The maximum of all working sets of a ring together.
 const MOST_MEMORY: u64 = 1 << 30;
+
+impl SwitchPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        sampled_by: SampledBy::Helpers,
+        validated_by: "switches of each task by getrusage(2), and by perf",
+        times_calls: true,
+        ..KindFacts::of("switch", "from the last instruction of one task to the first of the next")
+    };
+}
 
 impl Kind for SwitchPlan {
     fn parts(&self) -> Vec<String> {

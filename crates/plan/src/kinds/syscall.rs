@@ -1,9 +1,10 @@
 //! `syscall`: one system call, timed from the instruction before it to the one after.
 
-use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{any_number, count, list, some, span, word};
+use crate::kind::{HistogramPlan, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use punctual_core::Nanos;
+use punctual_core::event::Group;
 
 words! {
     /// The system call.
@@ -65,6 +66,15 @@ parameters! {
 /// Above the highest number of any architecture (except x32 and the Arm private calls), to detect
 /// mistakes.
 const MAX_NUMBER: u64 = 1_023;
+
+impl SyscallPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        validated_by: "perf at `raw_syscalls:sys_enter`",
+        explained_by: &[Group::Lock],
+        times_calls: true,
+        ..KindFacts::of("syscall", "one system call")
+    };
+}
 
 impl Kind for SyscallPlan {
     fn histogram(&self) -> HistogramPlan {

@@ -1,7 +1,7 @@
 //! `testpoint-cost`: two consecutive test points; their distance is the cost of writing one.
 
-use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::form::{bytes, list, word};
+use crate::kind::{HistogramPlan, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
 
@@ -58,6 +58,14 @@ parameters! {
 
 fn all() -> Vec<PointMechanism> {
     PointMechanism::WORDS.iter().map(|(_, mechanism)| *mechanism).collect()
+}
+
+impl TestpointCostPlan {
+    pub(crate) const FACTS: KindFacts = KindFacts {
+        validated_by: "heads of rings, counters of the module and of BPF, calls by tracepoint",
+        times_calls: true,
+        ..KindFacts::of("testpoint-cost", "the cost of a test point, by mechanism")
+    };
 }
 
 impl Kind for TestpointCostPlan {

@@ -1,8 +1,8 @@
 //! `timer`: from a programmed expiry to the first instruction after wake-up. `resolve/timer.rs` has
 //! the valid combinations of method and policy.
 
-use super::{DefaultCpus, Kind};
 use crate::form::{clock, span, word};
+use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use crate::section::section;
 use crate::text::{At, Setting};
@@ -54,6 +54,11 @@ section! {
     }
 }
 
+impl TimerPlan {
+    pub(crate) const FACTS: KindFacts =
+        KindFacts::of("timer", "from the expiry of a timer to the thread that waits for it");
+}
+
 impl Kind for TimerPlan {
     fn placement(&self) -> Placement {
         Placement::PerCpu
@@ -67,6 +72,23 @@ impl Kind for TimerPlan {
     fn spins(&self) -> bool {
         self.period < crate::limits::SPINNING_PERIOD
     }
+}
+
+impl TimerSpec {
+    /// With the policy `deadline` the method has another default.
+    pub(crate) fn resolved(&self) -> TimerPlan {
+        TimerPlan {
+            method: self.method.as_ref().map_or(TimerMethod::NanosleepAbsolute, |at| at.value),
+            clock: self.clock(),
+            period: self.period(),
+            offset: self.offset(),
+        }
+    }
+    pub(crate) fn beside_defaults(&self) -> &TimerSpec {
+        self
+    }
+    /// The resolver checks it with its policy.
+    pub(crate) fn check(&self, _: &TimerPlan, _: &mut ParameterProblems) {}
 }
 
 impl TimerPlan {

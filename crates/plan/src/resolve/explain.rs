@@ -2,9 +2,9 @@
 
 use super::{Resolver, place};
 use crate::experiment::{ExplainResolved, ExplainSpec};
+use crate::kinds::WorkloadKind;
 use crate::plan::{ExplainPlan, PhasePlan};
 use crate::problem::ProblemKind;
-use crate::words::WorkloadKind;
 use punctual_core::event::Group;
 use std::collections::BTreeSet;
 
@@ -39,24 +39,9 @@ fn usual_events(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainResolve
 fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<Group> {
     let mut groups: BTreeSet<Group> =
         Group::USUAL.into_iter().chain([Group::Hrtimer, Group::Fault, Group::Idle]).collect();
-    for kind in kinds {
-        groups.extend(match kind {
-            WorkloadKind::Mutex => &[Group::Futex, Group::Lock][..],
-            WorkloadKind::Storage => {
-                &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page]
-            }
-            WorkloadKind::Netio => &[Group::Napi, Group::Block],
-            WorkloadKind::Heap => &[Group::Page, Group::Lock, Group::Block],
-            WorkloadKind::Program => {
-                &[Group::Futex, Group::Lock, Group::Block, Group::Jbd2, Group::Mmc, Group::Page]
-            }
-            WorkloadKind::Syscall => &[Group::Lock],
-            _ => &[],
-        });
-    }
+    groups.extend(kinds.iter().flat_map(|kind| kind.explained_by()));
     // Recording entry and exit lengthens each system call of a CPU: too much if calls are measured.
-    let calls = [WorkloadKind::Syscall, WorkloadKind::Switch, WorkloadKind::TestpointCost];
-    if !timers_only && !kinds.iter().any(|kind| calls.contains(kind)) {
+    if !timers_only && !kinds.iter().any(|kind| kind.times_calls()) {
         groups.insert(Group::Syscall);
     }
     groups.into_iter().collect()

@@ -3,8 +3,8 @@
 use super::cpus::Zones;
 use super::frames::Frame;
 use super::{Resolver, place, value};
-use crate::experiment::{MeasureResolved, MeasureSpec};
-use crate::kinds::{DefaultCpus, ParameterProblems};
+use crate::experiment::{MeasureResolved, MeasureSpec, WorkloadSpec};
+use crate::kind::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
 use crate::plan::{
     HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload,
@@ -143,14 +143,13 @@ impl<'a> Resolver<'a> {
 
     /// The work of the threads, and their policy.
     fn workload(&mut self, spec: &MeasureSpec) -> (Workload, Policy) {
-        let mut timers_policy = None;
-        let workload = spec.workload.resolved(|timer| {
+        if let WorkloadSpec::Timer(timer) = &spec.workload {
             let (timer, policy) = self.timer(spec, timer);
-            timers_policy = Some(policy);
-            timer
-        });
-        let policy = timers_policy.unwrap_or_else(|| value(&spec.policy, workload.policy()));
-        if policy == Policy::Deadline && timers_policy.is_none() {
+            return (Workload::Timer(timer), policy);
+        }
+        let workload = spec.workload.resolved();
+        let policy = value(&spec.policy, workload.policy());
+        if policy == Policy::Deadline {
             let message = "only timers are measured under SCHED_DEADLINE";
             self.error(
                 ProblemKind::Combination,

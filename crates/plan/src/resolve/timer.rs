@@ -2,10 +2,11 @@
 
 use super::{Resolver, place, value};
 use crate::experiment::{MeasureSpec, TimerSpec};
+use crate::kinds::WorkloadKind;
 use crate::limits::DEADLINE_PERIODS;
 use crate::plan::{DeadlineParameters, Scheduling, TimerPlan};
 use crate::problem::{Problem, ProblemKind};
-use crate::words::{Nice, TimerMethod, Word, WorkloadKind};
+use crate::words::{Nice, TimerMethod, Word};
 use punctual_core::{Clock, Nanos, Policy};
 
 /// The default budget of a deadline thread: a tenth of its period, and at least this.
@@ -15,22 +16,15 @@ impl Resolver<'_> {
     /// The timer and its policy: a deadline method implies a deadline policy and vice versa, unless
     /// the file sets both.
     pub(super) fn timer(&mut self, spec: &MeasureSpec, timer: &TimerSpec) -> (TimerPlan, Policy) {
-        let by_method = match value(&timer.method, TimerMethod::NanosleepAbsolute) {
+        let mut plan = timer.resolved();
+        let by_method = match plan.method {
             TimerMethod::Deadline => Policy::Deadline,
             _ => Policy::Fifo,
         };
         let policy = value(&spec.policy, by_method);
-        let by_policy = if policy == Policy::Deadline {
-            TimerMethod::Deadline
-        } else {
-            TimerMethod::NanosleepAbsolute
-        };
-        let plan = TimerPlan {
-            method: value(&timer.method, by_policy),
-            clock: timer.clock(),
-            period: timer.period(),
-            offset: timer.offset(),
-        };
+        if policy == Policy::Deadline {
+            plan.method = value(&timer.method, TimerMethod::Deadline);
+        }
         self.check_method(spec, timer, &plan, policy);
         if plan.offset >= plan.period {
             let message = format!(

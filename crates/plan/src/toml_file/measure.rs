@@ -1,12 +1,13 @@
 //! `[[measure]]`: the keys of every measure, then those of its kind.
 
 use crate::experiment::{MeasureSpec, WorkloadSpec};
+use crate::kinds::WorkloadKind;
 use crate::limits::{MAX_COUNTERS, MAX_REQUIREMENTS};
 use crate::notes::{Notes, Wrong};
 use crate::section::Section;
 use crate::table::{Table, text};
 use crate::values;
-use crate::words::{Word, WorkloadKind};
+use crate::words::Word;
 use punctual_core::PerfEvent;
 use punctual_core::words::nearest;
 
@@ -21,8 +22,8 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
     }
     let near = || {
         let word = t.text("kind")?;
-        let near = nearest(word, WorkloadKind::WORDS.iter().map(|(known, _)| *known))?;
-        WorkloadKind::WORDS.iter().find(|(known, _)| *known == near).map(|(_, kind)| *kind)
+        nearest(word, WorkloadKind::WORDS.iter().map(|(known, _)| *known))
+            .and_then(WorkloadKind::from_word)
     };
     let meant = kind.as_ref().map(|kind| kind.value).or_else(near);
     let mut measure = MeasureSpec::read(notes, &mut t);

@@ -50,8 +50,9 @@ pub struct Args {
 }
 
 fn after_help() -> String {
-    let kinds = WorkloadKind::titles()
-        .map(|(word, title)| format!("  {word:<15} {title}\n"))
+    let kinds = WorkloadKind::WORDS
+        .iter()
+        .map(|(word, kind)| format!("  {word:<15} {}\n", kind.title()))
         .collect::<String>();
     format!(
         "Kinds:\n{kinds}\npunctual-experiment(5) describes their parameters; --plan shows \
@@ -64,10 +65,11 @@ fn after_help() -> String {
 
 pub fn kind(word: &str) -> Result<WorkloadKind, String> {
     let known = WorkloadKind::WORDS.iter().map(|(word, _)| *word);
-    let found = WorkloadKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind);
-    found.ok_or_else(|| match punctual_core::words::nearest(word, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
+    WorkloadKind::from_word(word).ok_or_else(|| {
+        match punctual_core::words::nearest(word, known.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
+        }
     })
 }
 

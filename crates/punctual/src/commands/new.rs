@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(default_value = "experiment.toml")]
     file: PathBuf,
     /// What to measure
-    #[arg(long, short, value_name = "KIND", default_value = "timer", value_parser = measure::kind)]
+    #[arg(long, short, value_name = "KIND", default_value = WorkloadKind::Timer.word(), value_parser = measure::kind)]
     kind: WorkloadKind,
     /// The CPUs to measure on: a list like 0-2,4, or all
     #[arg(long, value_name = "CPUS")]
@@ -75,8 +75,7 @@ pub fn run(args: Args) -> Ending {
 fn experiment(args: &Args) -> Result<String, Failure> {
     let set = set_keys(args);
     let kind = args.kind.word();
-    let title =
-        WorkloadKind::titles().find(|(word, _)| *word == kind).map_or("", |(_, title)| title);
+    let title = args.kind.title();
     let mut text = format!(
         "# {kind}: {title}.\n#\n#     punctual run --plan FILE    shows the resolved plan, and \
          starts nothing\n#     punctual run FILE           measures, shows the results, writes a \

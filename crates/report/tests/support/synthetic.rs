@@ -1,7 +1,7 @@
 //! Bundles as a run would write them, from a random generator instead of a clock.
 
 use punctual_bundle::load::{CpuLoad, Shares};
-use punctual_bundle::meta::LoadMeta;
+use punctual_bundle::meta::{LoadMeta, TIMER_WORKLOAD};
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::{
@@ -170,7 +170,7 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
     let meta = SeriesMeta {
         name: (recipe.series_name)(cpu),
         measure: String::new(),
-        workload: "timer".into(),
+        workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(cpu as usize),
         scheduling: "SCHED_FIFO 80".into(),

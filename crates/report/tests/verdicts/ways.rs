@@ -3,6 +3,7 @@
 use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 use punctual_bundle::evidence::{ClockEvidence, Evidence};
 use punctual_bundle::intervals::LimitSummary;
+use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::recording::{Keeps, RecordingDocument};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::VerdictWord;
@@ -303,7 +304,7 @@ fn measure(way: Way, writer: &BundleWriter) {
     let meta = SeriesMeta {
         name: "cpu0".into(),
         measure: "t".into(),
-        workload: "timer".into(),
+        workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(0),
         scheduling: "SCHED_FIFO 80".into(),

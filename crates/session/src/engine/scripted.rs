@@ -4,6 +4,7 @@
 use super::{Begun, Ended, Engine, EngineClock, Round, Schedule, Source};
 use crate::end::{self, Further, Measured};
 use crate::kept::{KeptSeries, shape_within};
+use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta, Verdict};
 use punctual_core::{Clock, ClockNs, CpuSet, MonotonicNs, Nanos, Unfinished};
@@ -186,7 +187,7 @@ pub fn meta() -> SeriesMeta {
     SeriesMeta {
         name: "loop".to_owned(),
         measure: "loop".to_owned(),
-        workload: "timer".to_owned(),
+        workload: TIMER_WORKLOAD.to_owned(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(0),
         scheduling: "SCHED_FIFO 80".to_owned(),

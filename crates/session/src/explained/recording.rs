@@ -4,7 +4,7 @@ use super::sample::explain_sample;
 use super::wanted::Wanted;
 use crate::recorded::{self, Opened};
 use punctual_bundle::explanation::EventSource;
-use punctual_bundle::meta::ATTACHED_WORKLOAD;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, TIMER_WORKLOAD};
 use punctual_bundle::{Bundle, Series};
 use punctual_core::cycle::{CycleKind, SeriesKind};
 use punctual_core::event::{Group, Recorded, Tid};
@@ -96,7 +96,8 @@ fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
 /// Whether a timer ends the wait of a sample.
 fn is_timed(series: &Series) -> bool {
     let cycle = series.meta.details.get("cycle");
-    series.meta.workload == "timer" || cycle.is_some_and(|kind| kind != CycleKind::Event.word())
+    series.meta.workload == TIMER_WORKLOAD
+        || cycle.is_some_and(|kind| kind != CycleKind::Event.word())
 }
 
 /// The events of a recording around any of its intervals.

@@ -4,6 +4,7 @@ use super::joining::Joining;
 use super::mapping;
 use crate::flight::{Watched, Whose};
 use crate::kept::KeptSeries;
+use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{SeriesMeta, SeriesWriter};
@@ -11,7 +12,8 @@ use punctual_core::{Fact, Finding, Nanos, Policy, Sample, SeriesShape, Severity,
 use punctual_measure::collect::Collector;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::thread::PreparedThread;
-use punctual_plan::{ThreadPlan, Word, WorkloadKind};
+use punctual_plan::kinds::SampledBy;
+use punctual_plan::{ThreadPlan, WorkloadKind};
 use punctual_sys::clock;
 use punctual_sys::rights::{Capability, Rights};
 use punctual_sys::status;
@@ -54,15 +56,18 @@ impl SeriesRun {
     pub fn watched(&self, phase: &str, source: &SampleSource) -> Option<Watched> {
         let meta = &self.kept.meta;
         let own = Tid(meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
+        let kind = WorkloadKind::from_word(&meta.workload)?;
         Some(Watched {
             phase: phase.to_owned(),
             series: meta.name.clone(),
-            whose: if is_of_others(meta) { Whose::RunsAtEnd } else { Whose::Thread(own) },
+            whose: match kind.sampled_by() {
+                SampledBy::Helpers => Whose::RunsAtEnd,
+                SampledBy::Thread | SampledBy::Kernel => Whose::Thread(own),
+            },
             clock: meta.clock,
-            waited: if meta.workload == WorkloadKind::Timer.word() {
-                Waited::Timer
-            } else {
-                Waited::Interval
+            waited: match kind {
+                WorkloadKind::Timer => Waited::Timer,
+                _ => Waited::Interval,
             },
             cpus: meta.cpus.clone(),
             snapshot_reader: source.snapshot_reader(),
@@ -92,7 +97,7 @@ impl SeriesRun {
 
     /// Checks for an overdue sample: `None` if its thread has ended, or is not periodic.
     pub fn look(&mut self, has_ended: bool) -> Option<Nanos> {
-        let timer = self.kept.meta.workload == WorkloadKind::Timer.word() && !has_ended;
+        let timer = self.kept.meta.workload == TIMER_WORKLOAD && !has_ended;
         let now = clock::now(self.kept.meta.clock);
         let data = &mut self.kept.state.data;
         let collector = self.collector.as_ref().filter(|_| timer);
@@ -151,14 +156,6 @@ impl SeriesRun {
         }
         self.kept.finish();
     }
-}
-
-/// Whether other tasks than its thread take its samples: the allocating process, members of a ring,
-/// the writing thread.
-fn is_of_others(meta: &SeriesMeta) -> bool {
-    let others =
-        [WorkloadKind::Heap, WorkloadKind::Switch, WorkloadKind::Storage, WorkloadKind::Netio];
-    others.iter().any(|kind| meta.workload == kind.word())
 }
 
 /// The findings about how the thread could be prepared.

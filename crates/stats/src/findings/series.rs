@@ -2,8 +2,9 @@
 
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
-use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD, SOURCE_RESOLUTION};
-use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
+use punctual_bundle::meta::{
+    ATTACHED_WORKLOAD, DETAIL_KEPT, ENTRIES_WORKLOAD, NEWEST, SOURCE_RESOLUTION, TIMER_WORKLOAD,
+};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
@@ -316,8 +317,9 @@ impl About<'_> {
         let Fact::Known(usage) = &self.state.usage else { return None };
         // The loop of a timer runs completely before it is counted; in others a part may run for
         // the first time.
-        let is_code =
-            usage.major_faults == 0 && usage.minor_faults <= CODE && self.meta.workload != "timer";
+        let is_code = usage.major_faults == 0
+            && usage.minor_faults <= CODE
+            && self.meta.workload != TIMER_WORKLOAD;
         (usage.minor_faults > 0 || usage.major_faults > 0).then(|| {
             let message = match is_code {
                 true => {
@@ -402,7 +404,8 @@ impl About<'_> {
         let (kept, count) = (self.state.samples_kept, self.summary.count);
         // Fast loops only count; for a timer without kept samples the user has requested none, and
         // an import has none.
-        let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
+        let counted =
+            kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != TIMER_WORKLOAD;
         let rotated = self.meta.details.get(DETAIL_KEPT).is_some_and(|kept| kept == NEWEST);
         ((kept > 0 || counted) && kept < count).then(|| {
             let evidence = match counted {

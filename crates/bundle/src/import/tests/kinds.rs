@@ -2,6 +2,7 @@
 //! layouts and tools. Input that cannot be read completely is refused.
 
 use super::*;
+use crate::meta::TIMER_WORKLOAD;
 
 macro_rules! field {
     ($name:literal) => {
@@ -210,7 +211,7 @@ fn jitterdebugger_results_are_imported_exactly() {
         assert_eq!((data.count(), data.exact.bins.len()), (200, 1_000));
         assert_eq!((data.min, data.max), (Some(Nanos::MICRO * 9), Some(Nanos::MICRO * max)));
         assert_eq!(data.exact.total(), 200);
-        assert_eq!((series.meta.workload.as_str(), series.meta.real_time), ("timer", true));
+        assert_eq!((series.meta.workload.as_str(), series.meta.real_time), (TIMER_WORKLOAD, true));
         assert!(series.meta.cpus.is_empty(), "threads are numbered, not CPUs");
     }
     assert!(of[0].state.data.exact.above > 0);
