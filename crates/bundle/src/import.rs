@@ -29,7 +29,73 @@ pub use asked::Asked;
 use recorded::Recorded;
 use std::io::{self, Read};
 use std::path::Path;
-pub use tool::Tool;
+
+/// A reader of text that one tool, or a few with nearly the same output, print.
+struct TextReader {
+    /// The text, for errors.
+    what: &'static str,
+    /// The tool that wrote the text, if it is one of its own.
+    recognize: fn(&str) -> Option<Tool>,
+    /// `--nanoseconds` is passed on only if a text may lack its unit.
+    parse: fn(&str, Tool, bool) -> Result<Recorded, Malformed>,
+    may_lack_unit: bool,
+}
+
+macro_rules! tools {
+    ($($(#[$doc:meta])* $tool:ident: $name:literal $(, $reader:expr)?;)*) => {
+        /// A tool whose results can be imported.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Tool {
+            $($(#[$doc])* $tool,)*
+        }
+
+        impl Tool {
+            pub const ALL: [Tool; [$($name),*].len()] = [$(Tool::$tool),*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Tool::$tool => $name,)* }
+            }
+        }
+
+        /// The last one that recognises a text reads it: reports may quote other tools.
+        static TEXTS: &[TextReader] = &[ $($($reader,)?)* ];
+    };
+}
+
+tools! {
+    /// Wake-up latency of timers (rt-tests).
+    Cyclictest: "cyclictest";
+    /// The same for SCHED_DEADLINE tasks (rt-tests).
+    Cyclicdeadline: "cyclicdeadline";
+    /// Round trips of signals between threads (rt-tests).
+    Signaltest: "signaltest";
+    /// POSIX mutexes passed between two threads (rt-tests).
+    Ptsematest: "ptsematest";
+    Svsematest: "svsematest";
+    Pmqtest: "pmqtest";
+    /// sigwait(3) (rt-tests).
+    Sigwaittest: "sigwaittest";
+    /// Gaps seen by a busy loop (rt-tests).
+    Oslat: "oslat", oslat::READER;
+    /// Gaps seen by the kernel's hwlat tracer (rt-tests).
+    Hwlatdetect: "hwlatdetect", hwlatdetect::READER;
+    /// The output of rtla, and of the kernel's tracers of the same names.
+    Timerlat: "rtla-timerlat", rtla::READER;
+    Osnoise: "rtla-osnoise", osnoise::READER;
+    /// Wake-up latency of timers, with a thread on each CPU (jitterdebugger 0.1 to 0.3).
+    Jitterdebugger: "jitterdebugger";
+    /// Latency of Xenomai's timers (its `latency`), and of those of EVL.
+    Xenomai: "xenomai-latency", xenomai::READER;
+    Latmus: "latmus";
+    /// cyclictest or timerlat beside loads.
+    Rteval: "rteval", rteval::READER;
+    /// Scheduling delays of all threads (`perf sched timehist` and `latency`).
+    PerfSched: "perf-sched", sched::READER;
+    Schbench: "schbench", benchmarks::READER;
+    /// Gaps seen by a busy loop.
+    Sysjitter: "sysjitter";
+}
 
 /// The maximum size of an input: 256 MiB.
 pub const MAX_INPUT: u64 = 1 << 28;
@@ -119,24 +185,16 @@ pub fn check(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
 /// Whether a file begins with a table that the kernel's osnoise or timerlat tracer printed:
 /// figures, not a trace.
 pub fn is_tracer_table(head: &[u8]) -> bool {
-    osnoise::recognize(&String::from_utf8_lossy(head)).is_some()
+    osnoise::tracer(&String::from_utf8_lossy(head)).is_some()
 }
 
-/// The kind of a text, by its content or as named by the user.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The kind of an input, by its content or as named by the user.
+#[derive(Clone, Copy)]
 enum Input {
     Json(Option<Tool>),
     Threads(Tool, threads::Layout),
     Pairs(Tool),
-    Oslat,
-    Hwlatdetect,
-    Rtla(Tool),
-    /// The table of the kernel's osnoise or timerlat tracer.
-    Tracer(Tool),
-    Xenomai(Tool),
-    Rteval(rteval::Layout),
-    Sched(sched::Layout),
-    Percentiles(Tool),
+    Text(&'static TextReader, Tool),
     /// jitterdebugger's `results.json`.
     Results,
     /// jitterdebugger's `samples.raw`, with the size of a record.
@@ -158,7 +216,12 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         ImportError::Malformed { what: "text", line, why: "it is not UTF-8".into() }
     })?;
     let input = recognize(text, options.from).map_err(ImportError::Unrecognized)?;
-    if options.nanoseconds && !matches!(input, Input::Threads(..)) {
+    let may_lack_unit = match input {
+        Input::Threads(..) => true,
+        Input::Text(reader, _) => reader.may_lack_unit,
+        _ => false,
+    };
+    if options.nanoseconds && !may_lack_unit {
         return Err(ImportError::Unanswerable(format!(
             "--nanoseconds is about text of cyclictest, and this is {}: it has its unit",
             input.name()
@@ -168,14 +231,7 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         Input::Json(from) => json::parse(text, from),
         Input::Threads(tool, layout) => threads::parse(text, tool, layout, options.nanoseconds),
         Input::Pairs(tool) => pairs::parse(text, tool),
-        Input::Oslat => oslat::parse(text),
-        Input::Hwlatdetect => hwlatdetect::parse(text),
-        Input::Rtla(tool) => rtla::parse(text, tool, options.nanoseconds),
-        Input::Tracer(tool) => osnoise::parse(text, tool),
-        Input::Xenomai(tool) => xenomai::parse(text, tool),
-        Input::Rteval(layout) => rteval::parse(text, layout),
-        Input::Sched(layout) => sched::parse(text, layout),
-        Input::Percentiles(tool) => benchmarks::parse(text, tool),
+        Input::Text(reader, tool) => (reader.parse)(text, tool, options.nanoseconds),
         Input::Results => jitterdebugger::parse_results(text),
         // Recognised above, before conversion to text.
         Input::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
@@ -202,25 +258,13 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
             _ => Ok(Input::Json(from)),
         };
     }
-    let found = if let Some(layout) = rteval::recognize(text) {
-        Input::Rteval(layout)
-    } else if let Some(tool) = osnoise::recognize(text) {
-        match tool {
-            Tool::Hwlatdetect => Input::Hwlatdetect,
-            tool => Input::Tracer(tool),
-        }
-    } else if let Some(layout) = sched::recognize(text) {
-        Input::Sched(layout)
-    } else if let Some(tool) = xenomai::recognize(text) {
-        Input::Xenomai(tool)
-    } else if let Some(tool) = benchmarks::recognize(text) {
-        Input::Percentiles(tool)
-    } else if let Some(tool) = rtla::recognize(text) {
-        Input::Rtla(tool)
-    } else if oslat::recognize(text) {
-        Input::Oslat
-    } else if hwlatdetect::recognize(text) || from == Some(Tool::Hwlatdetect) {
-        Input::Hwlatdetect
+    let mut texts = TEXTS.iter().rev();
+    let own = |reader: &'static TextReader| Some((reader, (reader.recognize)(text)?));
+    let found = if let Some((reader, tool)) = texts.find_map(own) {
+        Input::Text(reader, tool)
+    } else if from == Some(Tool::Hwlatdetect) {
+        // Nothing in its output may show it.
+        Input::Text(&hwlatdetect::READER, Tool::Hwlatdetect)
     } else if let Some((tool, layout)) = threads::recognize(text) {
         Input::Threads(tool, layout)
     } else if let Some(pairs) = pairs::recognize(text) {
@@ -264,16 +308,7 @@ impl Input {
     fn tool(self) -> Tool {
         match self {
             Input::Json(from) => from.unwrap_or(Tool::Cyclictest),
-            Input::Threads(tool, _)
-            | Input::Pairs(tool)
-            | Input::Rtla(tool)
-            | Input::Tracer(tool)
-            | Input::Xenomai(tool)
-            | Input::Percentiles(tool) => tool,
-            Input::Rteval(_) => Tool::Rteval,
-            Input::Sched(_) => Tool::PerfSched,
-            Input::Oslat => Tool::Oslat,
-            Input::Hwlatdetect => Tool::Hwlatdetect,
+            Input::Threads(tool, _) | Input::Pairs(tool) | Input::Text(_, tool) => tool,
             Input::Results | Input::Samples(_) => Tool::Jitterdebugger,
         }
     }
@@ -288,14 +323,7 @@ impl Input {
                 "status lines of cyclictest, cyclicdeadline, signaltest or jitterdebugger"
             }
             Input::Pairs(_) => "text of ptsematest and its like",
-            Input::Oslat => "text of oslat",
-            Input::Hwlatdetect => "text of hwlatdetect",
-            Input::Rtla(_) => "text of rtla",
-            Input::Tracer(_) => "table of the osnoise or timerlat tracer",
-            Input::Xenomai(_) => "text of Xenomai's latency or of latmus",
-            Input::Rteval(_) => "report of rteval",
-            Input::Sched(_) => "text of perf sched",
-            Input::Percentiles(_) => "percentiles of schbench or sysjitter",
+            Input::Text(reader, _) => reader.what,
             Input::Results => "results.json of jitterdebugger",
             Input::Samples(_) => "samples of jitterdebugger",
         }

@@ -41,89 +41,131 @@ pub const WITHOUT_PARQUET: &str = "the feature `parquet` was left out when punct
                                    ./x demo and ./x build --board do; `./x build` makes the whole \
                                    program";
 
-/// A format to export to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// The result files of systress.
-    Systress,
-    SystressCsv,
-    /// cyclictest's `--json`.
-    CyclictestJson,
-    /// cyclictest's `-h`.
-    CyclictestHistogram,
-    /// A gnuplot script with its data.
-    Gnuplot,
-    /// Every kept sample, one per row.
-    Csv,
-    /// The figures, one series per row.
-    CsvSummary,
-    Hdr,
-    /// Every kept sample in Apache Parquet.
-    Parquet,
-    /// The results of many bundles in Apache Parquet, as tables.
-    ParquetTables,
-    Junit,
-    Lava,
-    Kcidb,
-    Json,
-    /// A recording as a Perfetto trace.
-    Perfetto,
+/// A format to export to, declared in the file of its writer.
+#[derive(Clone, Copy)]
+struct Exporter {
+    /// Its name on the command line.
+    name: &'static str,
+    /// Its description, in one line.
+    about: &'static str,
+    /// Whether it must not go to a terminal.
+    is_binary: bool,
+    /// Whether it is made of single samples: of damaged ones it has only the readable part.
+    is_of_samples: bool,
+    /// Whether it states the verdict, so that a script may act on it.
+    answers: bool,
+    writer: Writer,
+    /// Its files, each with its name, if it has one per series.
+    files: Option<fn(&Bundle) -> io::Result<NamedFiles>>,
 }
 
-impl Format {
-    pub const ALL: [Format; 15] = [
-        Format::Systress,
-        Format::SystressCsv,
-        Format::CyclictestJson,
-        Format::CyclictestHistogram,
-        Format::Gnuplot,
-        Format::Csv,
-        Format::CsvSummary,
-        Format::Hdr,
-        Format::Parquet,
-        Format::ParquetTables,
-        Format::Junit,
-        Format::Lava,
-        Format::Kcidb,
-        Format::Json,
-        Format::Perfetto,
-    ];
+/// Files with their names.
+type NamedFiles = Vec<(String, Vec<u8>)>;
 
-    /// Its name on the command line and its description in one line.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Format::Systress => (
-                "systress",
-                "histogram and summary in the layout of systress, one file per series with -o DIR",
-            ),
-            Format::SystressCsv => ("systress-csv", "the same with commas"),
-            Format::CyclictestJson => ("cyclictest-json", "what cyclictest --json writes"),
-            Format::CyclictestHistogram => ("cyclictest-histogram", "what cyclictest -h prints"),
-            Format::Gnuplot => ("gnuplot", "a script with its data that draws the histograms"),
-            Format::Csv => ("csv", "every kept sample, one per row"),
-            Format::CsvSummary => ("csv-summary", "the figures, one series per row"),
-            Format::Hdr => ("hdr", "HdrHistogram V2 interval log, one tag per series"),
-            Format::Parquet => ("parquet", "every kept sample in Apache Parquet"),
-            Format::ParquetTables => (
-                "parquet-tables",
-                "tables of many bundles and labs for queries, with -o DIR (docs/fleet.md)",
-            ),
-            Format::Junit => ("junit", "the requirements' verdicts as JUnit XML"),
-            Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
-            Format::Kcidb => ("kcidb", "verdicts and figures as a submission to KCIDB (JSON)"),
-            Format::Json => ("json", "the summary as JSON (docs/reference/json.md)"),
-            Format::Perfetto => ("perfetto", "a recording for ui.perfetto.dev (.pftrace)"),
+/// The sources of a format.
+#[derive(Clone, Copy)]
+enum Writer {
+    Bundle(fn(&Bundle, &mut dyn Write) -> Result<(), ExportError>),
+    /// Any number of bundles, drawn together.
+    Bundles(fn(&[&Bundle], &mut dyn Write) -> io::Result<()>),
+    /// The events of a recording, in order of time.
+    Recording(
+        fn(RecordingInput<'_>, &mut dyn Iterator<Item = Event>, &mut dyn Write) -> io::Result<()>,
+    ),
+    /// The command writes it into a directory: there is no stream.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
+    Directory,
+}
+
+impl Exporter {
+    /// A text without a verdict.
+    const fn new(name: &'static str, about: &'static str, writer: Writer) -> Exporter {
+        Exporter {
+            name,
+            about,
+            is_binary: false,
+            is_of_samples: false,
+            answers: false,
+            writer,
+            files: None,
         }
     }
+}
 
+macro_rules! formats {
+    ($( $(#[$doc:meta])* $format:ident: $exporter:expr, )*) => {
+        /// A format to export to.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Format { $( $(#[$doc])* $format, )* }
+
+        impl Format {
+            pub const ALL: [Format; [$(stringify!($format)),*].len()] = [ $( Format::$format, )* ];
+
+            const fn exporter(self) -> Exporter {
+                match self { $( Format::$format => $exporter, )* }
+            }
+        }
+    };
+}
+
+formats! {
+    /// The result files of systress.
+    Systress: systress::TXT,
+    SystressCsv: systress::CSV,
+    /// cyclictest's `--json`.
+    CyclictestJson: cyclictest::JSON,
+    /// cyclictest's `-h`.
+    CyclictestHistogram: cyclictest::HISTOGRAM,
+    /// A gnuplot script with its data.
+    Gnuplot: gnuplot::EXPORTER,
+    /// Every kept sample, one per row.
+    Csv: csv::SAMPLES,
+    /// The figures, one series per row.
+    CsvSummary: csv::SUMMARY,
+    Hdr: hdr::EXPORTER,
+    /// Every kept sample in Apache Parquet.
+    Parquet: PARQUET,
+    /// The results of many bundles in Apache Parquet, as tables.
+    ParquetTables: PARQUET_TABLES,
+    Junit: junit::EXPORTER,
+    Lava: lava::EXPORTER,
+    Kcidb: kcidb::EXPORTER,
+    Json: json::EXPORTER,
+    /// A recording as a Perfetto trace.
+    Perfetto: perfetto::EXPORTER,
+}
+
+/// Its writer is left out with the feature.
+const PARQUET: Exporter = Exporter {
+    is_binary: true,
+    is_of_samples: true,
+    ..Exporter::new(
+        "parquet",
+        "every kept sample in Apache Parquet",
+        #[cfg(feature = "parquet")]
+        Writer::Bundle(parquet::write),
+        #[cfg(not(feature = "parquet"))]
+        Writer::Bundle(|_, _| {
+            let why = format!("{WITHOUT_PARQUET}; csv holds the same");
+            Err(ExportError::Impossible { format: "parquet", why })
+        }),
+    )
+};
+const PARQUET_TABLES: Exporter = Exporter::new(
+    "parquet-tables",
+    "tables of many bundles and labs for queries, with -o DIR (docs/fleet.md)",
+    Writer::Directory,
+);
+
+impl Format {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        self.words().0
+        self.exporter().name
     }
 
     /// Its description, in one line.
     pub fn description(self) -> &'static str {
-        self.words().1
+        self.exporter().about
     }
 
     /// The format with this name.
@@ -133,17 +175,27 @@ impl Format {
 
     /// Whether it is binary and must not go to a terminal.
     pub fn is_binary(self) -> bool {
-        matches!(self, Format::Parquet | Format::Perfetto)
+        self.exporter().is_binary
+    }
+
+    /// Whether it is made from single samples: of damaged ones it has only the readable part.
+    pub fn is_of_samples(self) -> bool {
+        self.exporter().is_of_samples
     }
 
     /// Whether it is made from a recording ([`export_recording`]), not from statistics and samples.
     pub fn is_of_recording(self) -> bool {
-        matches!(self, Format::Perfetto)
+        matches!(self.exporter().writer, Writer::Recording(_))
     }
 
     /// Whether it is one file per series ([`export_files`]) if a directory can be written.
     pub fn is_several_files(self) -> bool {
-        matches!(self, Format::Systress | Format::SystressCsv)
+        self.exporter().files.is_some()
+    }
+
+    /// Whether it states the verdict, so that a script may act on it.
+    pub fn answers(self) -> bool {
+        self.exporter().answers
     }
 }
 
@@ -167,33 +219,12 @@ pub enum ExportError {
 
 /// Writes a bundle in a format as one stream.
 pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<(), ExportError> {
-    match format {
-        Format::Systress => systress::write(bundle, Layout::Txt, out)?,
-        Format::SystressCsv => systress::write(bundle, Layout::Csv, out)?,
-        Format::CyclictestJson => cyclictest::write_json(bundle, out)?,
-        Format::CyclictestHistogram => cyclictest::write_histogram(bundle, out)?,
-        Format::Gnuplot => gnuplot::write(&[bundle], out)?,
-        Format::Csv => csv::write_samples(bundle, out)?,
-        Format::CsvSummary => csv::write_summary(bundle, out)?,
-        Format::Hdr => hdr::write(bundle, out)?,
-        #[cfg(feature = "parquet")]
-        Format::Parquet => parquet::write(bundle, out)?,
-        #[cfg(not(feature = "parquet"))]
-        Format::Parquet => {
-            let why = format!("{WITHOUT_PARQUET}; csv holds the same");
-            return Err(ExportError::Impossible { format: format.name(), why });
-        }
-        Format::ParquetTables => {
-            let why = "it is a directory of tables, not a stream".to_owned();
-            return Err(ExportError::Impossible { format: format.name(), why });
-        }
-        Format::Junit => junit::write(bundle, out)?,
-        Format::Lava => lava::write(bundle, out)?,
-        Format::Kcidb => kcidb::write(bundle, &KcidbOptions::default(), out)?,
-        Format::Json => json::write(bundle, out)?,
-        Format::Perfetto => return Err(no_recording(format)),
+    match format.exporter().writer {
+        Writer::Bundle(write) => write(bundle, out),
+        Writer::Bundles(write) => Ok(write(&[bundle], out)?),
+        Writer::Recording(_) => Err(no_recording(format)),
+        Writer::Directory => Err(impossible(format, "it is a directory of tables, not a stream")),
     }
-    Ok(())
 }
 
 /// Writes several bundles into one picture: only formats that draw support it.
@@ -202,17 +233,16 @@ pub fn export_together(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let impossible =
-        |why: &str| ExportError::Impossible { format: format.name(), why: why.to_owned() };
-    match (bundles, format) {
+    match (bundles, format.exporter().writer) {
         ([one], _) => export(one, format, out),
-        (_, Format::Gnuplot)
+        (_, Writer::Bundles(_))
             if bundles.windows(2).any(|two| two[0].timebase() != two[1].timebase()) =>
         {
-            Err(impossible("their times are not of one kind: draw virtual and real time apart"))
+            let why = "their times are not of one kind: draw virtual and real time apart";
+            Err(impossible(format, why))
         }
-        (_, Format::Gnuplot) => Ok(gnuplot::write(bundles, out)?),
-        _ => Err(impossible("it is of one bundle: name one (gnuplot takes several)")),
+        (_, Writer::Bundles(write)) => Ok(write(bundles, out)?),
+        _ => Err(impossible(format, "it is of one bundle: name one (gnuplot takes several)")),
     }
 }
 
@@ -237,36 +267,28 @@ pub fn export_recording(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    match format {
-        Format::Perfetto => perfetto::write(input, events, out)?,
-        other => {
-            let why = "it is made of statistics and samples, not of a recording".to_owned();
-            return Err(ExportError::Impossible { format: other.name(), why });
-        }
+    match format.exporter().writer {
+        Writer::Recording(write) => Ok(write(input, &mut events.into_iter(), out)?),
+        _ => Err(impossible(format, "it is made of statistics and samples, not of a recording")),
     }
-    Ok(())
 }
 
 /// The files of a format with one file per series, each with its name; empty for other formats.
-pub fn export_files(
-    bundle: &Bundle,
-    format: Format,
-) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
-    match format {
-        Format::Systress => Ok(systress::files(bundle, Layout::Txt)?),
-        Format::SystressCsv => Ok(systress::files(bundle, Layout::Csv)?),
-        _ => Ok(Vec::new()),
-    }
+pub fn export_files(bundle: &Bundle, format: Format) -> Result<NamedFiles, ExportError> {
+    Ok(format.exporter().files.map_or_else(|| Ok(Vec::new()), |files| files(bundle))?)
 }
 
 fn full_name(phase: &str, series: &Series) -> String {
     format!("{phase}/{}", series.meta.name)
 }
 
+fn impossible(format: Format, why: &str) -> ExportError {
+    ExportError::Impossible { format: format.name(), why: why.to_owned() }
+}
+
 /// The error of a format made from events if none were recorded.
 fn no_recording(format: Format) -> ExportError {
-    let why = "it holds no recording of events; `punctual trace` makes one".to_owned();
-    ExportError::Impossible { format: format.name(), why }
+    impossible(format, "it holds no recording of events; `punctual trace` makes one")
 }
 
 /// The error of a format made from single samples if none were kept.

@@ -67,8 +67,7 @@ fn every_format_of_every_bundle_is_written_or_refused_with_a_reason() {
                     assert!(format == Format::Lava || !bytes.is_empty(), "{name} {}", format.name())
                 }
                 Err(ExportError::Impossible { why, .. }) => {
-                    let of_samples =
-                        name == "imported" && matches!(format, Format::Csv | Format::Parquet);
+                    let of_samples = name == "imported" && format.is_of_samples();
                     assert!(
                         of_samples || format.is_of_recording() || format == Format::ParquetTables,
                         "{name} {}: {why}",

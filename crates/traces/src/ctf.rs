@@ -15,7 +15,7 @@ mod text;
 mod types;
 
 use crate::decoder::Decoder;
-use crate::reader::{About, Reader};
+use crate::reader::{About, Format, Reader};
 use crate::task_state::StateBits;
 use crate::{ReadAt, TraceError};
 use class::Classes;
@@ -30,6 +30,22 @@ use types::Metadata;
 /// Why a trace of CTF 2 is refused.
 pub(crate) const CTF_2: &str = "this is a trace in CTF 2, which is not read: record in CTF 1.8, or \
                                 convert it (babeltrace2 2.1 writes CTF 1.8, too)";
+pub(crate) const FORMAT: Format = Format {
+    word: "CTF",
+    recognizes: |head| BEGINNINGS.iter().any(|magic| head.starts_with(magic)),
+    open: |_| Err(TraceError::Unsupported(ONE_FILE.to_owned())),
+};
+/// A stream, or its metadata in packets or as text.
+const BEGINNINGS: [&[u8]; 5] = [
+    b"\xc1\x1f\xfc\xc1",
+    b"\xc1\xfc\x1f\xc1",
+    b"\x57\x1d\xd1\x75",
+    b"\x75\xd1\x1d\x57",
+    b"/* CTF 1.",
+];
+/// Why a single file of such a trace is refused.
+const ONE_FILE: &str =
+    "this is one file of a trace of LTTng (CTF): name the directory that it is in";
 const MOST_FILES: usize = 1 << 14;
 /// The number of events between two checks of the output.
 const AT_ONCE: usize = 1024;
@@ -126,12 +142,6 @@ impl CtfReader {
         }
     }
 
-    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
-    pub(crate) fn distance(&self) -> Option<i64> {
-        let clock = self.metadata.clock.as_ref()?;
-        (self.is_of_lttng() && clock.name == "monotonic").then_some(0)
-    }
-
     fn is_of_lttng(&self) -> bool {
         self.stated("tracer_name").as_deref() == Some("lttng-modules")
     }
@@ -210,5 +220,10 @@ impl Reader for CtfReader {
             states_enabled: true,
             findings: self.findings.clone(),
         }
+    }
+
+    fn distance(&self) -> Option<i64> {
+        let clock = self.metadata.clock.as_ref()?;
+        (self.is_of_lttng() && clock.name == "monotonic").then_some(0)
     }
 }

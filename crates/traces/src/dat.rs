@@ -5,8 +5,9 @@ mod lane;
 
 use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
-use crate::reader::{About, Reader};
-use crate::{ReadAt, TraceError};
+use crate::input::Input;
+use crate::reader::{About, Format, Reader};
+use crate::{ReadAt, TraceError, TraceFormat};
 use head::DatHead;
 pub(crate) use head::MAGIC;
 use lane::Lane;
@@ -16,9 +17,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Whether a file has the first bytes of this format.
-pub(crate) fn looks_like_dat(head: &[u8]) -> bool {
-    head.starts_with(MAGIC)
-}
+pub(crate) const FORMAT: Format = Format {
+    word: "trace.dat",
+    recognizes: |head| head.starts_with(MAGIC),
+    open: |input| match input {
+        Input::File(file) => Ok(Box::new(DatReader::open(file)?)),
+        Input::Pipe(_) => Err(TraceError::NotStreamable(TraceFormat::TraceDat)),
+    },
+};
 
 pub(crate) struct DatReader {
     file: Box<dyn ReadAt>,
@@ -78,11 +84,6 @@ impl DatReader {
             reader.advance(lane)?;
         }
         Ok(reader)
-    }
-
-    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
-    pub(crate) fn distance(&self) -> Option<i64> {
-        (self.head.clock.as_deref() == Some("mono")).then_some(self.head.offset)
     }
 
     fn advance(&mut self, lane: usize) -> Result<(), TraceError> {
@@ -176,6 +177,10 @@ impl Reader for DatReader {
             states_enabled: false,
             findings: self.findings.clone(),
         }
+    }
+
+    fn distance(&self) -> Option<i64> {
+        (self.head.clock.as_deref() == Some("mono")).then_some(self.head.offset)
     }
 }
 

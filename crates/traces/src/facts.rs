@@ -1,37 +1,12 @@
 //! The properties of a trace: format, content and gaps.
 
-use crate::TraceClock;
+use crate::{TraceClock, TraceFormat};
 use punctual_core::event::{Names, Recorded};
 use std::collections::BTreeMap;
 
 /// The finding for system calls without names, as their numbers are of a machine that the trace
 /// does not name.
 pub const NO_MACHINE: &str = "trace-machine";
-
-/// A format of traces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TraceFormat {
-    /// Text of ftrace: `trace`, `trace_pipe`, `trace-cmd report`, `perf script`.
-    FtraceText,
-    TraceDat,
-    PerfData,
-    /// A protobuf trace of Perfetto.
-    Perfetto,
-    /// The Common Trace Format 1.8, as written by LTTng.
-    Ctf,
-}
-
-impl TraceFormat {
-    pub fn word(self) -> &'static str {
-        match self {
-            TraceFormat::FtraceText => "ftrace text",
-            TraceFormat::TraceDat => "trace.dat",
-            TraceFormat::PerfData => "perf.data",
-            TraceFormat::Perfetto => "Perfetto",
-            TraceFormat::Ctf => "CTF",
-        }
-    }
-}
 
 /// The number of records of a tracepoint in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

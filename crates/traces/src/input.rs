@@ -53,6 +53,22 @@ impl ReadAt for Vec<u8> {
     }
 }
 
+/// The bytes of a trace, from its first one.
+pub(crate) enum Input {
+    File(Box<dyn ReadAt>),
+    Pipe(Box<dyn Read>),
+}
+
+impl Input {
+    /// For a reader that needs no random access.
+    pub(crate) fn in_sequence(self) -> Box<dyn Read> {
+        match self {
+            Input::File(file) => Box::new(Sequential { file, at: 0 }),
+            Input::Pipe(pipe) => pipe,
+        }
+    }
+}
+
 /// Reads a file sequentially.
 pub(crate) struct Sequential {
     pub(crate) file: Box<dyn ReadAt>,

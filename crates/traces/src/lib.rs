@@ -37,6 +37,7 @@ mod trace;
 
 pub use clock::{ClockRelation, TraceClock};
 pub use error::TraceError;
-pub use facts::{NO_MACHINE, TraceFacts, TraceFormat};
+pub use facts::{NO_MACHINE, TraceFacts};
 pub use input::ReadAt;
+pub use recognize::TraceFormat;
 pub use trace::Trace;

@@ -9,8 +9,8 @@ mod switches;
 use crate::bytes::ByteOrder;
 use crate::dat::lines_of_tasks;
 use crate::decoder::{Decoder, Head};
-use crate::input::Sequential;
-use crate::reader::{About, Reader};
+use crate::input::{Input, Sequential};
+use crate::reader::{About, Format, Reader};
 use crate::rounds::Rounds;
 use crate::{ReadAt, TraceError};
 use attr::Attr;
@@ -22,9 +22,16 @@ use std::io::{BufReader, Read};
 use switches::Switches;
 
 /// Whether a file has the first bytes of this format.
-pub(crate) fn looks_like_perf(head: &[u8]) -> bool {
-    head::order(head).is_some()
-}
+pub(crate) const FORMAT: Format = Format {
+    word: "perf.data",
+    recognizes: |head| head::order(head).is_some(),
+    open: |input| {
+        Ok(Box::new(match input {
+            Input::File(file) => PerfReader::open(file)?,
+            Input::Pipe(pipe) => PerfReader::open_stream(pipe)?,
+        }))
+    },
+};
 
 pub(crate) struct PerfReader {
     head: PerfHead,
@@ -51,7 +58,7 @@ const MOST_CPUS: usize = 1 << 14;
 const BUFFER: usize = 1 << 18;
 
 impl PerfReader {
-    pub(crate) fn open(file: Box<dyn ReadAt>) -> Result<PerfReader, TraceError> {
+    fn open(file: Box<dyn ReadAt>) -> Result<PerfReader, TraceError> {
         let (head, data) = PerfHead::read(&*file)?;
         let records = Box::new(Sequential { file, at: data.at }.take(data.size));
         let mut reader = PerfReader::of(head, records);
@@ -69,7 +76,7 @@ impl PerfReader {
     }
 
     /// Reads a pipe from its first byte.
-    pub(crate) fn open_stream(mut stream: Box<dyn Read>) -> Result<PerfReader, TraceError> {
+    fn open_stream(mut stream: Box<dyn Read>) -> Result<PerfReader, TraceError> {
         let mut bytes = [0; head::PIPE_HEAD as usize];
         stream.read_exact(&mut bytes)?;
         let order = head::order(&bytes).unwrap_or_default();
@@ -103,11 +110,6 @@ impl PerfReader {
             prepared: false,
             switches: None,
         }
-    }
-
-    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
-    pub(crate) fn distance(&self) -> Option<i64> {
-        (self.clock() == Some(libc_clock::MONOTONIC)).then_some(0)
     }
 
     fn clock(&self) -> Option<i32> {
@@ -324,6 +326,10 @@ impl Reader for PerfReader {
             states_enabled: true,
             findings: Vec::new(),
         }
+    }
+
+    fn distance(&self) -> Option<i64> {
+        (self.clock() == Some(libc_clock::MONOTONIC)).then_some(0)
     }
 }
 

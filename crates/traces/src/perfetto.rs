@@ -9,7 +9,7 @@ mod wire;
 
 use crate::TraceError;
 use crate::decoder::Decoder;
-use crate::reader::{About, Reader};
+use crate::reader::{About, Format, Reader};
 use crate::rounds::Rounds;
 use bundle::{Bundles, Stated};
 use packets::Packets;
@@ -19,9 +19,11 @@ use std::io::Read;
 use wire::Fields;
 
 /// Whether a file has the first bytes of this format.
-pub(crate) fn looks_like_perfetto(head: &[u8]) -> bool {
-    packets::looks_like_packets(head)
-}
+pub(crate) const FORMAT: Format = Format {
+    word: "Perfetto",
+    recognizes: packets::looks_like_packets,
+    open: |input| Ok(Box::new(PerfettoReader::open(input.in_sequence())?)),
+};
 
 pub(crate) struct PerfettoReader {
     packets: Packets,
@@ -67,7 +69,7 @@ mod field {
 
 impl PerfettoReader {
     /// Reads up to the first events, which follow a trace's statements about its clocks.
-    pub(crate) fn open(from: Box<dyn Read>) -> Result<PerfettoReader, TraceError> {
+    fn open(from: Box<dyn Read>) -> Result<PerfettoReader, TraceError> {
         let mut reader = PerfettoReader {
             packets: Packets::new(from),
             bundles: Bundles::default(),
@@ -95,16 +97,6 @@ impl PerfettoReader {
         }
         reader.begun = begun;
         Ok(reader)
-    }
-
-    /// The offset of its clock from CLOCK_MONOTONIC, if the file states it.
-    pub(crate) fn distance(&self) -> Option<i64> {
-        let from_boot = match self.clock {
-            Some(0) => 0,
-            _ => self.from_boot?,
-        };
-        let distance = self.boot_ahead?.checked_add(from_boot)?;
-        Some(if distance.abs() < ONE_CLOCK { 0 } else { distance })
     }
 
     fn take(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
@@ -305,5 +297,14 @@ impl Reader for PerfettoReader {
             states_enabled: false,
             findings: Vec::new(),
         }
+    }
+
+    fn distance(&self) -> Option<i64> {
+        let from_boot = match self.clock {
+            Some(0) => 0,
+            _ => self.from_boot?,
+        };
+        let distance = self.boot_ahead?.checked_add(from_boot)?;
+        Some(if distance.abs() < ONE_CLOCK { 0 } else { distance })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::TraceError;
 use crate::decoder::Decoder;
+use crate::input::Input;
 use punctual_core::event::Event;
 use punctual_core::{Finding, Nanos};
 use std::collections::VecDeque;
@@ -14,6 +15,22 @@ pub(crate) trait Reader {
     fn decoder_mut(&mut self) -> &mut Decoder;
     /// The file's statements about itself.
     fn about(&self) -> About;
+    /// The trace's clock minus CLOCK_MONOTONIC, if the file states it.
+    fn distance(&self) -> Option<i64> {
+        None
+    }
+    /// The number of events to hold back, because a late one may belong before them.
+    fn held_back(&self) -> usize {
+        0
+    }
+}
+
+/// A format, declared in the file of its reader.
+pub(crate) struct Format {
+    pub(crate) word: &'static str,
+    /// Whether a file begins like this: by its magic, else by its content.
+    pub(crate) recognizes: fn(&[u8]) -> bool,
+    pub(crate) open: fn(Input) -> Result<Box<dyn Reader>, TraceError>,
 }
 
 /// The statements of a file about itself.

@@ -1,28 +1,54 @@
 //! Recognises the format of a file by its first bytes.
 
 use crate::ctf::CTF_2;
-use crate::dat::looks_like_dat;
-use crate::perf::looks_like_perf;
-use crate::perfetto::looks_like_perfetto;
-use crate::text::looks_like_text_of_ftrace;
-use crate::{TraceError, TraceFormat};
+use crate::input::Input;
+use crate::reader::{Format, Reader};
+use crate::{TraceError, ctf, dat, perf, perfetto, text};
+
+macro_rules! formats {
+    ($($(#[$doc:meta])* $name:ident: $format:expr,)*) => {
+        /// A format of traces.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum TraceFormat { $($(#[$doc])* $name,)* }
+
+        impl TraceFormat {
+            const ALL: [TraceFormat; [$(stringify!($name)),*].len()] = [$(TraceFormat::$name),*];
+
+            const fn format(self) -> Format {
+                match self { $(TraceFormat::$name => $format,)* }
+            }
+        }
+    };
+}
+
+formats! {
+    /// Text of ftrace: `trace`, `trace_pipe`, `trace-cmd report`, `perf script`.
+    FtraceText: text::FORMAT,
+    TraceDat: dat::FORMAT,
+    PerfData: perf::FORMAT,
+    /// The Common Trace Format 1.8, as written by LTTng.
+    Ctf: ctf::FORMAT,
+    /// A protobuf trace of Perfetto.
+    Perfetto: perfetto::FORMAT,
+}
+
+impl TraceFormat {
+    pub fn word(self) -> &'static str {
+        self.format().word
+    }
+
+    pub(crate) fn open(self, input: Input) -> Result<Box<dyn Reader>, TraceError> {
+        (self.format().open)(input)
+    }
+}
 
 /// The format of a file with these first bytes.
 pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
-    if looks_like_text_of_ftrace(head) {
-        return Ok(TraceFormat::FtraceText);
-    }
-    if looks_like_dat(head) {
-        return Ok(TraceFormat::TraceDat);
-    }
-    if looks_like_perf(head) {
-        return Ok(TraceFormat::PerfData);
+    if let Some(format) = TraceFormat::ALL.into_iter().find(|of| (of.format().recognizes)(head)) {
+        return Ok(format);
     }
     if head.starts_with(CTF_2_BEGINS) {
         return Err(TraceError::Unsupported(CTF_2.to_owned()));
-    }
-    if looks_like_ctf(head) {
-        return Err(TraceError::Unsupported(CTF.to_owned()));
     }
     let begins = |magic: &[u8]| head.starts_with(magic);
     let hint = match () {
@@ -37,30 +63,11 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
         }
         () => "",
     };
-    if hint.is_empty() && looks_like_perfetto(head) {
-        return Ok(TraceFormat::Perfetto);
-    }
     Err(TraceError::Unrecognized { hint: hint.to_owned() })
 }
 
 /// The first bytes of the metadata of CTF 2.
 const CTF_2_BEGINS: &[u8] = b"\x1e{";
-
-/// A stream, or its metadata in packets or as text.
-fn looks_like_ctf(head: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 5] = [
-        b"\xc1\x1f\xfc\xc1",
-        b"\xc1\xfc\x1f\xc1",
-        b"\x57\x1d\xd1\x75",
-        b"\x75\xd1\x1d\x57",
-        b"/* CTF 1.",
-    ];
-    BEGINNINGS.iter().any(|magic| head.starts_with(magic))
-}
-
-/// Why a single file of such a trace is refused.
-pub(crate) const CTF: &str =
-    "this is one file of a trace of LTTng (CTF): name the directory that it is in";
 
 #[cfg(test)]
 mod tests {
@@ -69,7 +76,9 @@ mod tests {
     #[test]
     fn unsupported_formats_are_refused_by_name() {
         for head in [&b"/* CTF 1.8 */\ntrace {"[..], b"\x57\x1d\xd1\x75"] {
-            let refused = recognize(head).unwrap_err().to_string();
+            let format = recognize(head).unwrap();
+            let opened = format.open(Input::File(Box::new(head.to_vec())));
+            let refused = opened.err().unwrap().to_string();
             assert!(refused.contains("name the directory"), "{refused}");
         }
         let refused = recognize(b"\x1e{\"type\":\"preamble\"").unwrap_err().to_string();

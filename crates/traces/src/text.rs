@@ -10,7 +10,7 @@ mod said;
 use crate::TraceError;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
-use crate::reader::{About, Reader};
+use crate::reader::{About, Format, Reader};
 use graph::Graph;
 use line::{Line, Parsed, function, number, parse};
 use lines::Lines;
@@ -21,7 +21,15 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
 /// Whether some line of this is from ftrace.
-pub(crate) fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
+pub(crate) const FORMAT: Format = Format {
+    word: "ftrace text",
+    recognizes: looks_like_text_of_ftrace,
+    open: |input| Ok(Box::new(TextReader::new(input.in_sequence()))),
+};
+/// trace_pipe returns events of several CPUs nearly in order.
+const HELD: usize = 1_000;
+
+fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
     if head.contains(&0) {
         return false;
     }
@@ -125,6 +133,10 @@ impl Reader for TextReader {
             resolution: self.step.map(Nanos),
             ..About::default()
         }
+    }
+
+    fn held_back(&self) -> usize {
+        HELD
     }
 }
 

@@ -2,16 +2,12 @@
 
 use crate::bridge::Bridge;
 use crate::ctf::CtfReader;
-use crate::dat::DatReader;
 use crate::decoder::Decoder;
 use crate::facts::NO_MACHINE;
-use crate::input::{HEAD, Sequential};
-use crate::perf::PerfReader;
-use crate::perfetto::PerfettoReader;
+use crate::input::{HEAD, Input};
 use crate::reader::Reader;
-use crate::recognize::{CTF, recognize};
+use crate::recognize::recognize;
 use crate::reorder::Reorder;
-use crate::text::TextReader;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
 use punctual_core::event::{Event, Recorded};
 use punctual_core::{Finding, Missing, MonotonicNs, Nanos, Severity};
@@ -41,26 +37,15 @@ impl Trace {
         metadata: impl ReadAt + 'static,
         streams: Vec<Box<dyn ReadAt>>,
     ) -> Result<Trace, TraceError> {
-        let reader = CtfReader::open(&metadata, streams)?;
-        let bridge = Bridge::new(reader.distance());
-        Ok(Trace::of(TraceFormat::Ctf, Box::new(reader), Reorder::new(0), bridge))
+        Ok(Trace::of(TraceFormat::Ctf, Box::new(CtfReader::open(&metadata, streams)?)))
     }
 
     fn open_boxed(file: Box<dyn ReadAt>) -> Result<Trace, TraceError> {
         let mut head = vec![0; HEAD];
         let read = file.read_at(0, &mut head)?;
         head.truncate(read);
-        match recognize(&head)? {
-            TraceFormat::FtraceText => Trace::text(Box::new(Sequential { file, at: 0 })),
-            format @ TraceFormat::TraceDat => {
-                let reader = DatReader::open(file)?;
-                let bridge = Bridge::new(reader.distance());
-                Ok(Trace::of(format, Box::new(reader), Reorder::new(0), bridge))
-            }
-            TraceFormat::PerfData => Ok(Trace::perf(PerfReader::open(file)?)),
-            TraceFormat::Perfetto => Trace::perfetto(Box::new(Sequential { file, at: 0 })),
-            TraceFormat::Ctf => Err(TraceError::Unsupported(CTF.to_owned())),
-        }
+        let format = recognize(&head)?;
+        Ok(Trace::of(format, format.open(Input::File(file))?))
     }
 
     /// Reads a trace from a pipe until it ends, which some formats do not allow
@@ -70,41 +55,15 @@ impl Trace {
         stream.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
         let format = recognize(&head)?;
         let whole = Box::new(io::Cursor::new(head).chain(stream));
-        match format {
-            TraceFormat::FtraceText => Trace::text(whole),
-            TraceFormat::PerfData => Ok(Trace::perf(PerfReader::open_stream(whole)?)),
-            TraceFormat::Perfetto => Trace::perfetto(whole),
-            format => Err(TraceError::NotStreamable(format)),
-        }
+        Ok(Trace::of(format, format.open(Input::Pipe(whole))?))
     }
 
-    fn perfetto(bytes: Box<dyn Read>) -> Result<Trace, TraceError> {
-        let reader = PerfettoReader::open(bytes)?;
-        let bridge = Bridge::new(reader.distance());
-        Ok(Trace::of(TraceFormat::Perfetto, Box::new(reader), Reorder::new(0), bridge))
-    }
-
-    fn perf(reader: PerfReader) -> Trace {
-        let bridge = Bridge::new(reader.distance());
-        Trace::of(TraceFormat::PerfData, Box::new(reader), Reorder::new(0), bridge)
-    }
-
-    fn text(bytes: Box<dyn Read>) -> Result<Trace, TraceError> {
-        let reader = Box::new(TextReader::new(bytes));
-        Ok(Trace::of(
-            TraceFormat::FtraceText,
-            reader,
-            Reorder::new(HELD_OF_TEXT),
-            Bridge::new(None),
-        ))
-    }
-
-    fn of(format: TraceFormat, reader: Box<dyn Reader>, order: Reorder, bridge: Bridge) -> Trace {
+    fn of(format: TraceFormat, reader: Box<dyn Reader>) -> Trace {
         Trace {
             format,
+            order: Reorder::new(reader.held_back()),
+            bridge: Bridge::new(reader.distance()),
             reader,
-            order,
-            bridge,
             read: VecDeque::new(),
             ordered: VecDeque::new(),
             ready: VecDeque::new(),
@@ -225,9 +184,6 @@ impl Trace {
         Ok(())
     }
 }
-
-/// trace_pipe returns events of several CPUs nearly in order.
-const HELD_OF_TEXT: usize = 1_000;
 
 impl Iterator for Trace {
     type Item = Result<Event, TraceError>;

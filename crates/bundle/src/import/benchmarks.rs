@@ -4,14 +4,21 @@
 
 use super::numbers::{decimal, number};
 use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bounded};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
+
+pub(super) const READER: TextReader = TextReader {
+    what: "percentiles of schbench or sysjitter",
+    recognize,
+    parse: |text, tool, _| parse(text, tool),
+    may_lack_unit: false,
+};
 
 /// The maximum number of bins between the stated percentiles.
 const MAX_PERCENTILES: usize = 32;
 
-pub fn recognize(text: &str) -> Option<Tool> {
+fn recognize(text: &str) -> Option<Tool> {
     text.lines().find_map(|line| match line.trim() {
         line if line.contains(" percentiles (usec) runtime ") => Some(Tool::Schbench),
         line if line.starts_with("int_n:") || line.starts_with("threshold(ns):") => {
@@ -21,7 +28,7 @@ pub fn recognize(text: &str) -> Option<Tool> {
     })
 }
 
-pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     let mut into = match tool {
         Tool::Schbench => schbench(text)?,
         _ => sysjitter(text)?,

@@ -1,7 +1,7 @@
 //! Reads a tool's command line for its threads. The line is the arguments joined by spaces, without
 //! quoting.
 
-use super::tool::Tool;
+use super::Tool;
 use punctual_core::Clock;
 
 /// The options found; `None` for missing ones.

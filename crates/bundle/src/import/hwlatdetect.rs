@@ -3,10 +3,17 @@
 
 use super::numbers::{number, second_run};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
 use punctual_core::notes::{Cell, Column, Figure, Table};
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
 use std::collections::BTreeMap;
+
+pub(super) const READER: TextReader = TextReader {
+    what: "text of hwlatdetect",
+    recognize: |text| recognize(text).then_some(Tool::Hwlatdetect),
+    parse: |text, _, _| parse(text),
+    may_lack_unit: false,
+};
 
 /// The maximum number of windows listed; all are in the figures.
 const MAX_LISTED: usize = 1_000;
@@ -16,7 +23,7 @@ const MAX_LISTED: usize = 1_000;
 const PARTS: [&str; 2] = ["inner", "outer"];
 
 /// Whether the text is from hwlatdetect, or its report (`--report`).
-pub fn recognize(text: &str) -> bool {
+fn recognize(text: &str) -> bool {
     let own = |line: &str| line.starts_with("hwlatdetect:") || named_sample(line).is_some();
     text.lines().any(|line| own(line.trim()))
 }
@@ -67,7 +74,7 @@ fn tracer_sample(line: &str) -> Option<Window<'_>> {
     Some(Window { gaps, time: rest.split_ascii_whitespace().next()?, cpu })
 }
 
-pub fn parse(text: &str) -> Result<Recorded, Malformed> {
+fn parse(text: &str) -> Result<Recorded, Malformed> {
     let mut recorded = Recorded::of(Tool::Hwlatdetect, "hwlatdetect text");
     let mut values: [Vec<u64>; 2] = Default::default();
     let (mut max, mut finished, mut parameters, mut lines) = (None, false, false, 0);

@@ -7,9 +7,16 @@
 
 use super::numbers::{common_divisor, number, second_run, thousandths};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
 use punctual_core::Nanos;
 use punctual_core::cpuset::MAX_CPUS;
+
+pub(super) const READER: TextReader = TextReader {
+    what: "text of oslat",
+    recognize: |text| recognize(text).then_some(Tool::Oslat),
+    parse: |text, _, _| parse(text),
+    may_lack_unit: false,
+};
 
 /// A thread as stated by oslat, times in ns.
 #[derive(Debug, Default, Clone)]
@@ -92,13 +99,13 @@ impl Common {
 }
 
 /// Whether the text is oslat's.
-pub fn recognize(text: &str) -> bool {
+fn recognize(text: &str) -> bool {
     text.lines()
         .map(str::trim_start)
         .any(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))
 }
 
-pub fn parse(text: &str) -> Result<Recorded, Malformed> {
+fn parse(text: &str) -> Result<Recorded, Malformed> {
     let mut common = Common::default();
     let mut threads: Vec<Stated> = Vec::new();
     let (mut edges, mut stated, mut lines) = (Vec::new(), 0, 0);

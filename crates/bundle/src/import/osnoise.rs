@@ -8,11 +8,18 @@
 
 use super::numbers::{decimal, number};
 use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, UNKNOWN_MIN, bounded};
-use super::{Malformed, Tool, hwlatdetect};
+use super::{Malformed, TextReader, Tool, hwlatdetect};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
+
+pub(super) const READER: TextReader = TextReader {
+    what: "table of the osnoise or timerlat tracer",
+    recognize: |text| tracer(text).filter(|tool| *tool != Tool::Hwlatdetect),
+    parse: |text, tool, _| parse(text, tool),
+    may_lack_unit: false,
+};
 
 /// The number of lines at the beginning of a trace that decide whether it is such a table.
 const LOOKED_AT: usize = 200;
@@ -170,7 +177,7 @@ enum Line {
 
 /// The tool of a tracer's table, including hwlat's: the first lines of the text that are not
 /// comments are rows of it.
-pub fn recognize(text: &str) -> Option<Tool> {
+pub fn tracer(text: &str) -> Option<Tool> {
     let mut tool = None;
     for (at, line) in text.lines().take(LOOKED_AT).enumerate() {
         let line = line.trim();
@@ -215,7 +222,7 @@ fn row(line: &str, at: usize) -> Option<Result<(u32, Line), Malformed>> {
 }
 
 /// Reads the kernel's table.
-pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     let source = match tool {
         Tool::Timerlat => "the timerlat tracer's table",
         _ => "the osnoise tracer's table",

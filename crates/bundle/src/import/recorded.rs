@@ -1,7 +1,7 @@
 //! The recording of another tool in any format, and its conversion to series.
 
 use super::Malformed;
-use super::tool::Tool;
+use super::Tool;
 use crate::answer::Delays;
 use crate::state::MAX_BINS;
 use punctual_core::series::record_hdr;

@@ -8,18 +8,25 @@
 use super::numbers::{decimal, microseconds, number, second_run};
 use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bin, bounded};
 use super::rtla::{Analyses, Stop};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 
+pub(super) const READER: TextReader = TextReader {
+    what: "report of rteval",
+    recognize: |text| recognize(text).map(|_| Tool::Rteval),
+    parse: |text, _, _| parse(text, recognize(text).unwrap_or(Layout::Text)),
+    may_lack_unit: false,
+};
+
 /// The format of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+enum Layout {
     Xml,
     Text,
 }
 
-pub fn recognize(text: &str) -> Option<Layout> {
+fn recognize(text: &str) -> Option<Layout> {
     let head = || text.lines().take(1_000).map(str::trim);
     if head().any(|line| line.starts_with("<rteval")) {
         return Some(Layout::Xml);
@@ -29,7 +36,7 @@ pub fn recognize(text: &str) -> Option<Layout> {
     (head().any(is_title) || head().any(is_core)).then_some(Layout::Text)
 }
 
-pub fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
+fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
     let mut report = Report::default();
     let lines = match layout {
         Layout::Xml => report.xml(text)?,

@@ -8,14 +8,17 @@ mod top;
 use super::numbers::without_cursor_moves;
 use super::osnoise::{Row, put};
 use super::recorded::{Recorded, Thread};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
+
+pub(super) const READER: TextReader =
+    TextReader { what: "text of rtla", recognize, parse, may_lack_unit: true };
 pub use analysis::{Analyses, Stop};
 use hist::Hist;
 use punctual_core::{Finding, Nanos, Severity};
 use top::Top;
 
 /// Recognises the tool that printed the text.
-pub fn recognize(text: &str) -> Option<Tool> {
+fn recognize(text: &str) -> Option<Tool> {
     let mut lines = text.lines().map(|line| without_cursor_moves(line.trim_end()));
     lines.find_map(|line| tool_of_line(line.trim())).or_else(|| hist::recognize_rows(text))
 }
@@ -37,7 +40,7 @@ fn tool_of_line(line: &str) -> Option<Tool> {
 }
 
 /// Reads the text. Its parts are of one run: a table or histogram, then the stop.
-pub fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malformed> {
     let (mut hist, mut top, mut analyses) = (Hist::default(), Top::default(), Analyses::default());
     let (mut lines, mut missed) = (0, None);
     for (k, line) in text.lines().enumerate() {

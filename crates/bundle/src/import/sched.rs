@@ -9,10 +9,17 @@
 
 use super::numbers::{microseconds, number};
 use super::recorded::{MAX_COUNT, Recorded, Thread, UNKNOWN_MIN, bounded};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
 use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
+
+pub(super) const READER: TextReader = TextReader {
+    what: "text of perf sched",
+    recognize: |text| recognize(text).map(|_| Tool::PerfSched),
+    parse: |text, _, _| parse(text, recognize(text).unwrap_or(Layout::Latency)),
+    may_lack_unit: false,
+};
 
 /// The maximum number of threads kept: those with the longest delays.
 const MAX_THREADS: usize = 256;
@@ -23,12 +30,12 @@ const MAX_LINE: usize = 4_096;
 
 /// The perf command that printed the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+enum Layout {
     Timehist,
     Latency,
 }
 
-pub fn recognize(text: &str) -> Option<Layout> {
+fn recognize(text: &str) -> Option<Layout> {
     let has = |line: &str, all: &[&str]| all.iter().all(|part| line.contains(part));
     text.lines().take(1_000).find_map(|line| {
         if has(line, &["task name", "wait time", "sch delay"]) {
@@ -54,7 +61,7 @@ struct Task {
     longest_wait: u64,
 }
 
-pub fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
+fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
     let mut tasks: BTreeMap<String, Task> = BTreeMap::new();
     let (mut lines, mut switches) = (0, 0);
     for (k, line) in text.lines().enumerate() {

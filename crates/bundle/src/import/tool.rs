@@ -1,59 +1,7 @@
 //! The supported tools with their properties.
 
+use super::Tool;
 use crate::meta::TIMER_WORKLOAD;
-
-macro_rules! tools {
-    ($($(#[$doc:meta])* $tool:ident: $name:literal,)*) => {
-        /// A tool whose results can be imported.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum Tool {
-            $($(#[$doc])* $tool,)*
-        }
-
-        impl Tool {
-            pub const ALL: [Tool; [$($name),*].len()] = [$(Tool::$tool),*];
-
-            /// Its name on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $(Tool::$tool => $name,)* }
-            }
-        }
-    };
-}
-
-tools! {
-    /// Wake-up latency of timers (rt-tests).
-    Cyclictest: "cyclictest",
-    /// The same for SCHED_DEADLINE tasks (rt-tests).
-    Cyclicdeadline: "cyclicdeadline",
-    /// Round trips of signals between threads (rt-tests).
-    Signaltest: "signaltest",
-    /// POSIX mutexes passed between two threads (rt-tests).
-    Ptsematest: "ptsematest",
-    Svsematest: "svsematest",
-    Pmqtest: "pmqtest",
-    /// sigwait(3) (rt-tests).
-    Sigwaittest: "sigwaittest",
-    /// Gaps seen by a busy loop (rt-tests).
-    Oslat: "oslat",
-    /// Gaps seen by the kernel's hwlat tracer (rt-tests).
-    Hwlatdetect: "hwlatdetect",
-    /// The output of rtla, and of the kernel's tracers of the same names.
-    Timerlat: "rtla-timerlat",
-    Osnoise: "rtla-osnoise",
-    /// Wake-up latency of timers, with a thread on each CPU (jitterdebugger 0.1 to 0.3).
-    Jitterdebugger: "jitterdebugger",
-    /// Latency of Xenomai's timers (its `latency`), and of those of EVL.
-    Xenomai: "xenomai-latency",
-    Latmus: "latmus",
-    /// cyclictest or timerlat beside loads.
-    Rteval: "rteval",
-    /// Scheduling delays of all threads (`perf sched timehist` and `latency`).
-    PerfSched: "perf-sched",
-    Schbench: "schbench",
-    /// Gaps seen by a busy loop.
-    Sysjitter: "sysjitter",
-}
 
 impl Tool {
     /// The tool with this name; rtla's two also under their own names.

@@ -11,9 +11,16 @@
 
 use super::numbers::{number, second_run, signed_microseconds};
 use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bin, bounded};
-use super::{Malformed, Tool};
+use super::{Malformed, TextReader, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
+
+pub(super) const READER: TextReader = TextReader {
+    what: "text of Xenomai's latency or of latmus",
+    recognize,
+    parse: |text, tool, _| parse(text, tool),
+    may_lack_unit: false,
+};
 
 /// The bins of the histograms: 1 µs, unless `-B` is given, in ns.
 const BIN: u64 = 1_000;
@@ -51,7 +58,7 @@ struct Reading {
 }
 
 /// Recognises the tool that printed the text.
-pub fn recognize(text: &str) -> Option<Tool> {
+fn recognize(text: &str) -> Option<Tool> {
     let lines = || text.lines().map(str::trim);
     if lines().any(|line| line.starts_with("# libevl version:")) {
         return Some(Tool::Latmus);
@@ -80,7 +87,7 @@ fn clock(text: &str) -> Option<Nanos> {
     parts.next().is_none().then(|| Nanos::SECOND * seconds)
 }
 
-pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
     let mut reading = Reading::default();
     let mut lines = 0;
     for (k, line) in text.lines().enumerate() {

@@ -107,7 +107,7 @@ pub fn run(args: Args) -> Ending {
         }
     }
     // The readable part is written; that it is incomplete is an error.
-    let of_samples = matches!(args.format, Format::Csv | Format::Parquet | Format::Hdr);
+    let of_samples = args.format.is_of_samples();
     let mut damaged = bundles.iter().filter(|bundle| of_samples && bundle.damaged_samples);
     match damaged.next() {
         Some(bundle) => Err(Failure::failed(bundle.damage.join("\n       "))),

@@ -1,10 +1,20 @@
 //! Comma-separated values (RFC 4180), times in whole ns.
 
-use super::{ExportError, Format, no_samples};
+use super::{ExportError, Exporter, Format, Writer, no_samples};
 use crate::format::plain;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary};
 use std::io::{self, Write};
+
+pub(super) const SAMPLES: Exporter = Exporter {
+    is_of_samples: true,
+    ..Exporter::new("csv", "every kept sample, one per row", Writer::Bundle(write_samples))
+};
+pub(super) const SUMMARY: Exporter = Exporter::new(
+    "csv-summary",
+    "the figures, one series per row",
+    Writer::Bundle(|bundle, out| Ok(write_summary(bundle, out)?)),
+);
 
 /// Every kept sample, one per row.
 pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {

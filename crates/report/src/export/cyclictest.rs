@@ -4,13 +4,27 @@
 //! cyclictest knows no losses and no negative latencies: overruns and lost samples are omitted,
 //! negative latencies count as 0.
 
-use super::{full_name, micros};
+use super::{Exporter, Writer, full_name, micros};
 use punctual_bundle::{Bundle, RanUnder, Series};
 use punctual_core::{Nanos, Sample};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+
+pub(super) const JSON: Exporter = Exporter {
+    answers: true,
+    ..Exporter::new(
+        "cyclictest-json",
+        "what cyclictest --json writes",
+        Writer::Bundle(|bundle, out| Ok(write_json(bundle, out)?)),
+    )
+};
+pub(super) const HISTOGRAM: Exporter = Exporter::new(
+    "cyclictest-histogram",
+    "what cyclictest -h prints",
+    Writer::Bundle(|bundle, out| Ok(write_histogram(bundle, out)?)),
+);
 
 const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 

@@ -1,10 +1,16 @@
 //! A gnuplot script with its data: the usual picture of this field, latency against the number of
 //! samples on a logarithmic axis.
 
-use super::{full_name, micros};
+use super::{Exporter, Writer, full_name, micros};
 use crate::format;
 use punctual_bundle::{Bundle, Series, Timebase};
 use std::io::{self, Write};
+
+pub(super) const EXPORTER: Exporter = Exporter::new(
+    "gnuplot",
+    "a script with its data that draws the histograms",
+    Writer::Bundles(write),
+);
 
 /// The script; `gnuplot -p SCRIPT` shows it, `gnuplot -e 'set terminal svg; set output "x.svg"'
 /// SCRIPT` draws it into a file. All series of several bundles are drawn into one picture, prefixed

@@ -1,7 +1,7 @@
 //! HdrHistogram's interval log, version 2: one interval per series over its whole phase, tagged
 //! with its name, in ns.
 
-use super::full_name;
+use super::{Exporter, Writer, full_name};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
@@ -9,6 +9,15 @@ use hdrhistogram::serialization::interval_log::{
 use punctual_bundle::Bundle;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
+
+pub(super) const EXPORTER: Exporter = Exporter {
+    is_of_samples: true,
+    ..Exporter::new(
+        "hdr",
+        "HdrHistogram V2 interval log, one tag per series",
+        Writer::Bundle(|bundle, out| Ok(write(bundle, out)?)),
+    )
+};
 
 /// Maxima in the log are for human readers: in ms, as in other tools of the format.
 const MAX_DIVISOR: f64 = 1e6;

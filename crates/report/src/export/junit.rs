@@ -5,6 +5,7 @@
 pub(super) mod document;
 
 use super::cases::{Case, CaseResult, cases};
+use super::{Exporter, Writer};
 use crate::sentence::of_gate;
 use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use punctual_bundle::comparison::Comparison;
@@ -12,6 +13,15 @@ use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_stats::validity::RUN;
 use std::io::{self, Write};
+
+pub(super) const EXPORTER: Exporter = Exporter {
+    answers: true,
+    ..Exporter::new(
+        "junit",
+        "the requirements' verdicts as JUnit XML",
+        Writer::Bundle(|bundle, out| Ok(write(bundle, out)?)),
+    )
+};
 
 /// The report. It has no case if nothing is required and nothing failed.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! one.
 
 use super::cases::{Case, CaseResult, cases};
+use super::{Exporter, Writer};
 use crate::format::plain;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, VerdictWord};
 use punctual_bundle::{Bundle, RanUnder, Timebase};
@@ -11,6 +12,15 @@ use punctual_core::{Requirement, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
+
+pub(super) const EXPORTER: Exporter = Exporter {
+    answers: true,
+    ..Exporter::new(
+        "kcidb",
+        "verdicts and figures as a submission to KCIDB (JSON)",
+        Writer::Bundle(|bundle, out| Ok(write(bundle, &KcidbOptions::default(), out)?)),
+    )
+};
 
 /// The submitter of the results, and their build.
 #[derive(Clone, Debug, Default)]

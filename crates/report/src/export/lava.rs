@@ -4,12 +4,22 @@
 //! gives the reason.
 
 use super::cases::{Case, CaseResult, cases};
+use super::{Exporter, Writer};
 use crate::format::plain;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Requirement;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+
+pub(super) const EXPORTER: Exporter = Exporter {
+    answers: true,
+    ..Exporter::new(
+        "lava",
+        "the requirements' verdicts as lines for LAVA",
+        Writer::Bundle(|bundle, out| Ok(write(bundle, out)?)),
+    )
+};
 
 /// Writes every requirement of every series, and the other reasons against the verdict.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {

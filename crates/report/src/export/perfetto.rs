@@ -18,12 +18,21 @@ mod tasks;
 mod tracks;
 mod wire;
 
-use super::RecordingInput;
+use super::{Exporter, RecordingInput, Writer};
 use crate::marks::{Mark, Marks};
 use packets::Packets;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs};
 use std::io::{self, Write};
+
+pub(super) const EXPORTER: Exporter = Exporter {
+    is_binary: true,
+    ..Exporter::new(
+        "perfetto",
+        "a recording for ui.perfetto.dev (.pftrace)",
+        Writer::Recording(|input, events, out| write(input, events, out)),
+    )
+};
 
 /// Perfetto's number for CLOCK_MONOTONIC (BuiltinClock).
 const MONOTONIC: u64 = 3;

@@ -5,12 +5,29 @@
 //! a comment with its name and separated by two blank lines: gnuplot reads them by `index 0`,
 //! `index 1`, ….
 
-use super::{full_name, micros};
+use super::{Exporter, Writer, full_name, micros};
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::state::State;
 use punctual_bundle::{Bundle, Series, SeriesMeta, Timebase};
 use punctual_core::{Nanos, Sample};
 use std::io::{self, Write};
+
+pub(super) const TXT: Exporter = Exporter {
+    files: Some(|bundle| files(bundle, Layout::Txt)),
+    ..Exporter::new(
+        "systress",
+        "histogram and summary in the layout of systress, one file per series with -o DIR",
+        Writer::Bundle(|bundle, out| Ok(write(bundle, Layout::Txt, out)?)),
+    )
+};
+pub(super) const CSV: Exporter = Exporter {
+    files: Some(|bundle| files(bundle, Layout::Csv)),
+    ..Exporter::new(
+        "systress-csv",
+        "the same with commas",
+        Writer::Bundle(|bundle, out| Ok(write(bundle, Layout::Csv, out)?)),
+    )
+};
 
 /// The separator of columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -28,26 +28,6 @@ pub enum Output {
     Format(Format),
 }
 
-/// Whether a format shows an answer. Without a wildcard: a new format must be added here.
-const fn answers(format: Format) -> bool {
-    match format {
-        Format::Junit | Format::Lava | Format::Kcidb | Format::Json | Format::CyclictestJson => {
-            true
-        }
-        // Figures, which are no answer.
-        Format::Systress
-        | Format::SystressCsv
-        | Format::CyclictestHistogram
-        | Format::Gnuplot
-        | Format::Csv
-        | Format::CsvSummary
-        | Format::Hdr
-        | Format::Parquet
-        | Format::ParquetTables
-        | Format::Perfetto => false,
-    }
-}
-
 impl Output {
     pub const ALL: [Output; 8] = [
         Output::Terminal,
@@ -64,7 +44,7 @@ impl Output {
 #[test]
 fn every_export_format_with_a_verdict_is_tested() {
     for format in Format::ALL {
-        assert_eq!(answers(format), Output::ALL.contains(&Output::Format(format)), "{format:?}");
+        assert_eq!(format.answers(), Output::ALL.contains(&Output::Format(format)), "{format:?}");
     }
 }
 
