@@ -2,6 +2,7 @@
 //! Results in, bytes out: the terminal, one HTML file, and the formats of other tools.
 
 pub mod answer;
+pub mod document;
 pub mod export;
 pub mod html;
 pub mod marks;

@@ -10,7 +10,7 @@ pub mod tail;
 pub mod tune;
 
 pub use comparison::{of_distributions, of_gate, of_series};
-pub use comparison_answer::{answer_of, factor};
+pub use comparison_answer::{answer_of, factor, times};
 
 use crate::format::micros_f64;
 use punctual_bundle::summary::GapSummary;

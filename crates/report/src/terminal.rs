@@ -4,13 +4,12 @@
 mod answer;
 mod brief;
 mod checks;
-mod comparison;
 mod counts;
+mod document;
 mod exact;
 mod explain;
 mod figures;
 mod findings;
-mod hunt;
 mod lab;
 mod live;
 mod long_plot;
@@ -23,10 +22,7 @@ mod recording;
 mod sections;
 mod shape;
 mod table;
-mod tail;
 mod title;
-mod trend;
-mod tune;
 mod watched;
 mod worst_explained;
 
@@ -34,11 +30,11 @@ pub use crate::tables::checks::Rule as CheckRule;
 pub use answer::{answer, closing};
 pub use brief::brief;
 pub use checks::checks;
-pub use comparison::comparison;
-pub use counts::{LiveCount, counts, live_counts_header, live_counts_line};
+pub use counts::{
+    LiveCount, count_note, count_share, counts, live_counts_header, live_counts_line,
+};
 pub use exact::exact;
 pub use explain::explanations;
-pub use hunt::hunt;
 pub use lab::lab;
 pub use live::{LiveFigures, live_header, live_line};
 pub use long_plot::long_plot;
@@ -47,9 +43,6 @@ pub use paint::wrap;
 pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
 pub use sections::sections;
-pub use tail::tails;
-pub use trend::trend;
-pub use tune::{tune, tune_settings};
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 

@@ -6,7 +6,7 @@ use punctual_bundle::hunt::{HuntDocument, Required};
 use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::{self, ShowOptions};
-use punctual_report::{export, html};
+use punctual_report::{document as report, export, html};
 use serde_json::json;
 use std::path::Path;
 
@@ -247,10 +247,10 @@ fn search() -> HuntDocument {
 #[test]
 fn failures_of_a_search_in_terminal_page_and_junit() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = terminal::hunt(&search(), "hunt", &options);
+    let text = report::hunt(&search(), "hunt").terminal(&options);
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let page = html::hunt(&search(), "hunt").expect("a page");
+    let page = report::hunt(&search(), "hunt").page().expect("a page");
     let mut junit = Vec::new();
     export::write_junit_of_hunt(&search(), &mut junit).expect("a Vec takes it");
     let junit = String::from_utf8(junit).expect("text");
@@ -305,14 +305,14 @@ fn found() -> HuntDocument {
 #[test]
 fn a_search_report_goes_from_the_longest_to_the_minimised_inputs() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = terminal::hunt(&found(), "hunt", &options);
+    let text = report::hunt(&found(), "hunt").terminal(&options);
     let order =
         ["The longest: 41,000 instructions", "limits", "smallest loads", "1 of 2 inputs was"];
     let places: Vec<usize> =
         order.map(|words| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"))).to_vec();
     assert!(places.is_sorted(), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let page = html::hunt(&found(), "hunt").expect("a page");
+    let page = report::hunt(&found(), "hunt").page().expect("a page");
     // Functions with long names are readable on a phone.
     assert!(page.contains("class=\"scroll stacked\""), "{page}");
     assert!(!page.contains("<i>") && page.contains("1 of 2 inputs was made as small as it can be"));

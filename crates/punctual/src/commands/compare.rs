@@ -8,7 +8,7 @@ use crate::output;
 use punctual_bundle::comparison::Comparison;
 use punctual_bundle::{Bundle, RanUnder};
 use punctual_report::naming::{self, Identity};
-use punctual_report::{export, html, sentence, terminal};
+use punctual_report::{document, export, sentence};
 use punctual_session::messages::shown;
 use punctual_stats::compare::gate::{Gate, Kind, Limit};
 use punctual_stats::compare::{self, Options, SideInput};
@@ -167,8 +167,9 @@ fn identity(name: &str, bundle: &Bundle) -> Identity {
 }
 
 fn write(args: &Args, comparison: &Comparison, outputs: &mut Outputs) {
+    let document = document::comparison(comparison);
     if let Some(path) = &args.html {
-        let page = html::comparison(comparison).map_err(Failure::failed);
+        let page = document.page().map_err(Failure::failed);
         outputs.add(page.and_then(|page| output::write_to(Some(path), page.as_bytes())));
     }
     if let Some(path) = &args.junit {
@@ -176,6 +177,6 @@ fn write(args: &Args, comparison: &Comparison, outputs: &mut Outputs) {
         let made = export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed);
         outputs.add(made.and_then(|()| output::write_to(Some(path), &xml)));
     }
-    let text = |options: &_| terminal::comparison(comparison, options);
+    let text = |options: &_| document.terminal(options);
     outputs.add(printing::print(comparison, args.json, text, &[]));
 }

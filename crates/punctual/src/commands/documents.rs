@@ -8,7 +8,7 @@ use punctual_bundle::comparison::{self, Comparison};
 use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::{FILE as LAB, LabDocument};
 use punctual_bundle::tune::TuningDocument;
-use punctual_report::{html, terminal};
+use punctual_report::{document as report, terminal};
 use punctual_session::messages::shown;
 use punctual_study::hunt::run::DOCUMENT as HUNT;
 use punctual_study::tune::directory::DOCUMENT as TUNING;
@@ -94,10 +94,14 @@ impl Document {
         let place = self.place.display().to_string();
         match &self.content {
             Content::Lab(lab) => print(lab, json, |o| terminal::lab(lab, &place, o), &[]),
-            Content::Search(found) => print(found, json, |o| terminal::hunt(found, &place, o), &[]),
-            Content::Tuning(found) => print(found, json, |o| terminal::tune(found, &place, o), &[]),
+            Content::Search(found) => {
+                print(found, json, |o| report::hunt(found, &place).terminal(o), &[])
+            }
+            Content::Tuning(found) => {
+                print(found, json, |o| report::tune(found, &place).terminal(o), &[])
+            }
             Content::Comparison(found) => {
-                print(found, json, |o| terminal::comparison(found, o), &[])
+                print(found, json, |o| report::comparison(found).terminal(o), &[])
             }
         }
     }
@@ -110,9 +114,9 @@ impl Document {
         let place = self.place.display().to_string();
         let page = match &self.content {
             Content::Lab(lab) => lab::report::page(lab, &self.place, file),
-            Content::Search(search) => html::hunt(search, &place),
-            Content::Tuning(tuning) => html::tune(tuning, &place),
-            Content::Comparison(comparison) => html::comparison(comparison),
+            Content::Search(search) => report::hunt(search, &place).page(),
+            Content::Tuning(tuning) => report::tune(tuning, &place).page(),
+            Content::Comparison(comparison) => report::comparison(comparison).page(),
         };
         let member = match self.content {
             Content::Comparison(_) => beside(&self.place).with_extension("html"),

@@ -7,7 +7,8 @@ use super::printing;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
-use punctual_report::{html, terminal};
+use punctual_report::document::hunt;
+use punctual_report::html;
 use punctual_session::messages::shown;
 use punctual_study::hunt::run::{self, Ended, SPEC, safe};
 use punctual_study::hunt::spec::Spec;
@@ -126,7 +127,7 @@ fn search(args: SearchArgs) -> Ending {
         outputs.add(report::write_junit(&document, file));
     }
     let directory = place.display().to_string();
-    let text = |options: &_| terminal::hunt(&document, &directory, options);
+    let text = |options: &_| hunt(&document, &directory).terminal(options);
     let places = [("search", Some(place.as_path())), ("report", page.as_deref())];
     outputs.add(printing::print(&document, args.json, text, &places));
     if interrupted {

@@ -3,8 +3,8 @@
 use super::bundle::{open, show_options};
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
+use punctual_report::document;
 use punctual_explain::Explanations;
-use punctual_report::{html, terminal};
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
 use std::path::PathBuf;
@@ -59,14 +59,15 @@ pub fn run(args: Args) -> Ending {
     )
     .map_err(Failure::refused)?;
     tails.findings.extend(explained.into_iter().flat_map(|explained| explained.findings));
+    let document = document::tails(&tails, args.gates);
     let mut outputs = Outputs::default();
     if let Some(path) = &args.html {
-        let page = html::tails(&tails).map_err(Failure::failed);
+        let page = document.page().map_err(Failure::failed);
         outputs.add(page.and_then(|page| output::write_to(Some(path), page.as_bytes())));
     }
     outputs.add(match args.json {
         true => output::print_json(&tails),
-        false => output::print(&terminal::tails(&tails, args.gates, &show_options())),
+        false => output::print(&document.terminal(&show_options())),
     });
     outputs.end(Exit::Done)
 }

@@ -5,7 +5,7 @@ use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
-use punctual_report::{html, openmetrics, terminal};
+use punctual_report::{document, openmetrics};
 use punctual_session::messages::shown;
 use punctual_study::baseline::{Baseline, trend};
 use std::path::PathBuf;
@@ -53,21 +53,22 @@ pub fn run(args: Args) -> Ending {
         return Ok(Exit::Done);
     }
     check_report(args.report.as_deref())?;
-    let document = trend(&baseline, args.since)?;
+    let found = trend(&baseline, args.since)?;
+    let document = document::trend(&found, &shown(&args.directory));
     let mut outputs = Outputs::default();
     if let Some(file) = &args.report {
-        let page = html::trend(&document, &shown(&args.directory)).map_err(Failure::failed);
+        let page = document.page().map_err(Failure::failed);
         outputs.add(page.and_then(|page| output::write_to(Some(file), page.as_bytes())));
     }
     if let Some(file) = &args.metrics {
-        outputs.add(output::write_to(Some(file), openmetrics::trend(&document).as_bytes()));
+        outputs.add(output::write_to(Some(file), openmetrics::trend(&found).as_bytes()));
     }
     outputs.add(if args.json {
-        output::print_json(&document)
-    } else if document.histories.is_empty() && document.left_out.is_empty() {
+        output::print_json(&found)
+    } else if found.histories.is_empty() && found.left_out.is_empty() {
         output::print(&format!("no runs are kept in {}\n", shown(&args.directory)))
     } else {
-        output::print(&terminal::trend(&document, &show_options()))
+        output::print(&document.terminal(&show_options()))
     });
     outputs.end(Exit::Done)
 }

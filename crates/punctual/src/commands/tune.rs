@@ -10,7 +10,7 @@ use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
-use punctual_report::{html, terminal};
+use punctual_report::{document, html};
 use punctual_session::messages::shown;
 use punctual_study::tune::asked::{AcrossReboots, Options, Planned, Source, offered, planned};
 use punctual_study::tune::directory::is_across_reboots;
@@ -230,14 +230,14 @@ fn show(ended: Ended, place: &Path, json: bool) -> Ending {
 }
 
 /// Prints the tables, and writes the page.
-fn print(document: &TuningDocument, place: &Path, json: bool, page: Option<&Path>) -> Outputs {
+fn print(tuning: &TuningDocument, place: &Path, json: bool, page: Option<&Path>) -> Outputs {
     let mut outputs = Outputs::default();
-    let page = html::BUILT.then(|| report::write(document, place, page));
+    let page = html::BUILT.then(|| report::write(tuning, place, page));
     let page = page.and_then(|written| outputs.add(written));
     let directory = place.display().to_string();
-    let text = |options: &_| terminal::tune(document, &directory, options);
+    let text = |options: &_| document::tune(tuning, &directory).terminal(options);
     let places = [("tuning", Some(place)), ("report", page.as_deref())];
-    outputs.add(printing::print(document, json, text, &places));
+    outputs.add(printing::print(tuning, json, text, &places));
     outputs
 }
 

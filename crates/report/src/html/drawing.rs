@@ -40,7 +40,7 @@ pub struct Drawing {
     description: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Area {
     pub(super) left: f64,
     pub(super) right: f64,
@@ -59,7 +59,7 @@ struct PathOf {
     legend_y: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Tick {
     pub(super) at: f64,
     pub(super) label: String,

@@ -3,7 +3,7 @@
 
 use super::drawing::{Area, Tick};
 use super::text::clip;
-use crate::format::span;
+use crate::format::{plain, span};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::fmt::Write;
@@ -12,8 +12,8 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 260.0;
 const PLOT: Area = Area { left: 64.0, right: 750.0, top: 26.0, bottom: 222.0 };
 
-#[derive(Serialize)]
-pub(super) struct Overlaid {
+#[derive(Debug, Serialize)]
+pub(crate) struct Overlaid {
     width: f64,
     height: f64,
     plot: Area,
@@ -23,7 +23,7 @@ pub(super) struct Overlaid {
     description: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Line {
     name: String,
     d: String,
@@ -32,7 +32,7 @@ struct Line {
 }
 
 /// Draws both; `None` if a side has no distribution or no value above 0.
-pub(super) fn draw(names: [String; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overlaid> {
+pub(crate) fn draw(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overlaid> {
     let positive = curves.map(|curve| {
         let all = curve.iter().filter(|(_, ns)| *ns > 0);
         all.map(|(share, ns)| (*share, *ns as f64)).collect::<Vec<_>>()
@@ -47,7 +47,7 @@ pub(super) fn draw(names: [String; 2], curves: [&[(f64, i64)]; 2]) -> Option<Ove
     let x = |ns: f64| PLOT.left + (ns / from).ln() / (to / from).ln() * (PLOT.right - PLOT.left);
     let y = |share: f64| PLOT.top + share.ln() / least.ln() * (PLOT.bottom - PLOT.top);
     let lines = positive.iter().zip(&names).enumerate().map(|(k, (curve, name))| Line {
-        name: clip(name, 40),
+        name: clip(&plain(name), 40),
         d: path(curve, x, y),
         hue: k,
         legend_x: PLOT.left + k as f64 * (PLOT.right - PLOT.left) / 2.0,
@@ -70,7 +70,8 @@ pub(super) fn draw(names: [String; 2], curves: [&[(f64, i64)]; 2]) -> Option<Ove
         y_ticks: y_ticks.collect(),
         description: format!(
             "Share of samples longer than a latency, of {} and {}; the table has the figures.",
-            names[0], names[1]
+            plain(names[0]),
+            plain(names[1])
         ),
     })
 }
@@ -91,14 +92,14 @@ mod tests {
     #[test]
     fn the_longer_tail_is_drawn_farther_right() {
         let (short, long) = ([(1.0, 1_000), (0.01, 5_000)], [(1.0, 1_000), (0.01, 50_000)]);
-        let names = || ["6.1".to_owned(), "6.12".to_owned()];
-        let drawn = draw(names(), [&short, &long]).unwrap();
+        let names = ["6.1", "6.12"];
+        let drawn = draw(names, [&short, &long]).unwrap();
         let end = |k: usize| -> f64 {
             let d = &drawn.lines[k].d;
             d[d.rfind('L').unwrap() + 1..].split(' ').next().unwrap().parse().unwrap()
         };
         assert!(end(0) < end(1) && end(1) <= PLOT.right);
         assert_eq!(drawn.y_ticks[2].label, "1 %");
-        assert!(draw(names(), [&[], &long]).is_none());
+        assert!(draw(names, [&[], &long]).is_none());
     }
 }

@@ -44,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 20] = [
+const TEMPLATES: [(&str, &str); 17] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -59,12 +59,9 @@ const TEMPLATES: [(&str, &str); 20] = [
     ("drawing.html", include_str!("assets/drawing.html")),
     ("scatter.html", include_str!("assets/scatter.html")),
     ("recording.html", include_str!("assets/recording.html")),
-    ("tail.html", include_str!("assets/tail.html")),
-    ("comparison.html", include_str!("assets/comparison.html")),
-    ("hunt.html", include_str!("assets/hunt.html")),
+    ("document.html", include_str!("assets/document.html")),
+    ("reading-comparison.html", include_str!("assets/reading-comparison.html")),
     ("lab.html", include_str!("assets/lab.html")),
-    ("trend.html", include_str!("assets/trend.html")),
-    ("tune.html", include_str!("assets/tune.html")),
 ];
 
 /// The input of the templates. Values marked as safe are made here, only from this program's own

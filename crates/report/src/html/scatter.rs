@@ -14,13 +14,15 @@ const DRAWN: [(&str, &str, &str); 3] =
     [("lists", "size", "pages"), ("lists", "pages", "touch"), ("lists", "list", "touch")];
 const DRAWINGS: usize = 24;
 const DOTS: usize = 4_096;
+/// Up to this many dots are larger.
+const FEW: usize = 200;
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const PLOT: Area = Area { left: 62.0, right: WIDTH - 20.0, top: 22.0, bottom: HEIGHT - 34.0 };
 
 /// The input of the template.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Scatter {
     title: String,
     width: f64,
@@ -32,6 +34,8 @@ pub struct Scatter {
     y_title: String,
     /// A stroke of zero length for each dot.
     dots: String,
+    /// Whether there is room for larger dots.
+    few: bool,
     /// A step line; empty: none.
     steps: String,
     /// Vertical lines at changes; empty: none.
@@ -66,24 +70,27 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
         .filter_map(|row| Option::zip(value(row, of_x), value(row, of_y)))
         .take(DOTS)
         .collect();
-    let side = |column: &Column| Side {
-        title: crate::format::plain(&column.name),
-        unit: column.unit.clone(),
-    };
+    let side = |column: &Column| Side::new(&column.name, &column.unit);
     let (x, y) = (side(table.columns.get(of_x)?), side(table.columns.get(of_y)?));
     let title = format!("{} over {}, of {who}", y.title, x.title);
-    of_points(title, &x, &y, &points, Line::None)
+    Scatter::of(title, &x, &y, &points, Line::None)
 }
 
-pub(super) struct Side {
-    pub(super) title: String,
+pub(crate) struct Side {
+    title: String,
     /// `ns`, `count`, `bytes`, or a unit as it is written behind a number.
-    pub(super) unit: String,
+    unit: String,
+}
+
+impl Side {
+    pub(crate) fn new(title: &str, unit: &str) -> Side {
+        Side { title: crate::format::plain(title), unit: unit.to_owned() }
+    }
 }
 
 /// A line drawn over points.
 #[derive(Clone, Copy)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     None,
     /// The running maximum: the points are in horizontal order.
     Largest,
@@ -157,50 +164,53 @@ impl Frame {
     }
 }
 
-/// Points as dots; `None` if there are fewer than two.
-pub(super) fn of_points(
-    title: String,
-    x: &Side,
-    y: &Side,
-    points: &[(f64, f64)],
-    line: Line<'_>,
-) -> Option<Scatter> {
-    if points.len() < 2 {
-        return None;
+impl Scatter {
+    /// Points as dots; `None` if there are fewer than two.
+    pub(crate) fn of(
+        title: String,
+        x: &Side,
+        y: &Side,
+        points: &[(f64, f64)],
+        line: Line<'_>,
+    ) -> Option<Scatter> {
+        if points.len() < 2 {
+            return None;
+        }
+        let frame = Frame::of(points);
+        let (steps, changes) = match line {
+            Line::None => (String::new(), String::new()),
+            Line::Largest => (frame.largest(points), String::new()),
+            Line::Levels(levels) => (frame.levels(levels), frame.changes(levels)),
+        };
+        let ticks = |axis: &Axis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
+            let tick = |value: f64| Tick { at: at(value), label: label(value, unit) };
+            // Counts of runs have no fractional ticks.
+            let is_whole = |value: &f64| unit != "count" || value.fract() == 0.0;
+            axis.ticks().into_iter().filter(is_whole).map(tick).collect()
+        };
+        Some(Scatter {
+            title,
+            width: WIDTH,
+            height: HEIGHT,
+            x_ticks: ticks(&frame.across, &x.unit, &|value| frame.x(value)),
+            y_ticks: ticks(&frame.upwards, &y.unit, &|value| frame.y(value)),
+            description: format!(
+                "{} dots: {} up to {} over {} up to {}; the rows are in the table.",
+                points.len(),
+                y.title,
+                label(frame.upwards.end(), &y.unit),
+                x.title,
+                label(frame.across.end(), &x.unit),
+            ),
+            x_title: x.title.clone(),
+            y_title: y.title.clone(),
+            dots: frame.dots(points),
+            few: points.len() <= FEW,
+            steps,
+            changes,
+            plot: PLOT,
+        })
     }
-    let frame = Frame::of(points);
-    let (steps, changes) = match line {
-        Line::None => (String::new(), String::new()),
-        Line::Largest => (frame.largest(points), String::new()),
-        Line::Levels(levels) => (frame.levels(levels), frame.changes(levels)),
-    };
-    let ticks = |axis: &Axis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
-        let tick = |value: f64| Tick { at: at(value), label: label(value, unit) };
-        // Counts of runs have no fractional ticks.
-        let is_whole = |value: &f64| unit != "count" || value.fract() == 0.0;
-        axis.ticks().into_iter().filter(is_whole).map(tick).collect()
-    };
-    Some(Scatter {
-        title,
-        width: WIDTH,
-        height: HEIGHT,
-        x_ticks: ticks(&frame.across, &x.unit, &|value| frame.x(value)),
-        y_ticks: ticks(&frame.upwards, &y.unit, &|value| frame.y(value)),
-        description: format!(
-            "{} dots: {} up to {} over {} up to {}; the rows are in the table.",
-            points.len(),
-            y.title,
-            label(frame.upwards.end(), &y.unit),
-            x.title,
-            label(frame.across.end(), &x.unit),
-        ),
-        x_title: x.title.clone(),
-        y_title: y.title.clone(),
-        dots: frame.dots(points),
-        steps,
-        changes,
-        plot: PLOT,
-    })
 }
 
 fn label(value: f64, unit: &str) -> String {
@@ -246,10 +256,10 @@ mod tests {
 
     #[test]
     fn the_running_maximum_is_drawn_as_steps() {
-        let side = |title: &str| Side { title: title.to_owned(), unit: "count".to_owned() };
+        let side = |title: &str| Side::new(title, "count");
         let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
         let drawn =
-            of_points(String::new(), &side("x"), &side("y"), &points, Line::Largest).unwrap();
+            Scatter::of(String::new(), &side("x"), &side("y"), &points, Line::Largest).unwrap();
         // One step up at the third point, continued to the end of the plot; an axis ends 2 % beyond
         // the largest value.
         assert_eq!(drawn.steps, "M144.8 126.0H310.5V26.0H400.0");
@@ -258,11 +268,11 @@ mod tests {
 
     #[test]
     fn levels_are_drawn_as_segments_and_changes_at_their_start() {
-        let side = || Side { title: String::new(), unit: "count".to_owned() };
+        let side = || Side::new("", "count");
         let points = [(1.0, 10.0), (2.0, 10.0), (3.0, 20.0), (4.0, 20.0)];
         let levels = [([0.5, 2.5], Some(10.0)), ([2.5, 4.5], None)];
         let drawn =
-            of_points(String::new(), &side(), &side(), &points, Line::Levels(&levels)).unwrap();
+            Scatter::of(String::new(), &side(), &side(), &points, Line::Levels(&levels)).unwrap();
         assert_eq!(drawn.steps, "M103.4 126.0H269.1");
         assert_eq!(drawn.changes, "M269.1 22V226");
     }

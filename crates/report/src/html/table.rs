@@ -113,19 +113,9 @@ impl Cell {
 
 impl From<&tables::Table> for Table {
     fn from(table: &tables::Table) -> Table {
-        let (columns, rows, more) = table.of(Face::Page);
-        let unit = match (table.has_times(), table.title.contains(": ")) {
-            (false, _) => "",
-            (true, false) => ", in µs",
-            (true, true) => ", times in µs",
-        };
-        let mut caption = format!("{}{unit}.", capital(&sentence(&table.title)));
-        for remark in table.remarks_of(Face::Page) {
-            caption += &format!(" {}.", capital(&sentence(&remark.text)));
-        }
-        if more > 0 {
-            caption += &format!(" {} more are not shown.", count(more as u64));
-        }
+        let (columns, rows, _) = table.of(Face::Page);
+        let (title, remarks) = captioned(table);
+        let caption = format!("{title}. {remarks}").trim_end().to_owned();
         let row = |row: &Vec<&tables::Cell>| {
             let known = row.iter().zip(&columns);
             known.map(|(cell, column)| drawn(table, column, cell)).collect()
@@ -145,6 +135,22 @@ impl From<&tables::Table> for Table {
             sortable: table.sortable,
         }
     }
+}
+
+/// The title of a table with its unit, and its remarks.
+pub fn captioned(table: &tables::Table) -> (String, String) {
+    let unit = match (table.has_times(), table.title.contains(": ")) {
+        (false, _) => "",
+        (true, false) => ", in µs",
+        (true, true) => ", times in µs",
+    };
+    let title = format!("{}{unit}", capital(&sentence(&table.title)));
+    let remarks = table.remarks_of(Face::Page);
+    let mut remarks: Vec<String> =
+        remarks.map(|remark| format!("{}.", capital(&sentence(&remark.text)))).collect();
+    let more = table.of(Face::Page).2 as u64;
+    remarks.extend((more > 0).then(|| format!("{} more are not shown.", count(more))));
+    (title, remarks.join(" "))
 }
 
 impl From<tables::Table> for Table {
@@ -221,7 +227,7 @@ pub fn class(tone: Tone) -> &'static str {
 }
 
 /// Capitalises a heading or sentence: `min` becomes `Min`, but `p99` is unchanged.
-fn capital(text: &str) -> String {
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(first), second) if !second.is_some_and(|c| c.is_ascii_digit()) => {

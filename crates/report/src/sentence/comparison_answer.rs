@@ -162,7 +162,7 @@ fn of_figure(comparison: &Comparison, one: &SeriesComparison, metric: &MetricCom
 }
 
 /// `×0.08 (95 % interval ×0.07 to ×0.09)`.
-fn times(ratio: &Ratio) -> String {
+pub fn times(ratio: &Ratio) -> String {
     if ratio.low.is_none() && ratio.high.is_none() {
         return format!("{}, without an interval", factor(ratio.at));
     }

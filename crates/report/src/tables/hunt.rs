@@ -1,33 +1,29 @@
 //! The findings of a search.
 
-use super::{Cell, Column, Face, Table, Tone, Value};
+use super::{Cell, Column, Table, Tone};
 use crate::format::{counted, micros, plain};
 use crate::sentence::hunt as words;
-use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument};
+use punctual_bundle::hunt::{Against, Change, Changed, HuntCause, HuntDocument};
 use punctual_core::Nanos;
 
 /// Causes in a terminal, besides the worst sample.
 const CAUSES: usize = 12;
 const CHANGES: usize = 10;
 
-/// The worst sample (0), then causes, the longest first; `directory` is inserted into the commands
-/// that repeat them.
-pub fn causes(document: &HuntDocument, directory: &str) -> Table {
+/// The worst sample (0), then causes, the longest first.
+pub fn causes(document: &HuntDocument) -> Table {
     let columns = vec![
         // Numbers of the list of loads below it.
-        Column::figures("no.", 0).only(Face::Terminal),
-        // First, as a narrow page keeps the first column in view.
+        Column::figures("no.", 0),
         Column::text("function", 0).shrinking().meaning("with the calls around it, where known"),
         Column::figures("instructions", 0),
         Column::figures("virtual µs", 0),
         Column::text("cause", 0),
         Column::figures("trials", 1).meaning("that met it with at least a tenth of its longest"),
-        Column::text("the smallest loads that show it", 0).only(Face::Page),
-        Column::text("to run it again", 0).only(Face::Page),
     ];
     let worst = document.worst.iter().map(|worst| (0, worst));
     let causes = document.causes.iter().enumerate().map(|(k, cause)| (k + 1, cause));
-    let rows = worst.chain(causes).map(|(number, cause)| row(document, directory, number, cause));
+    let rows = worst.chain(causes).map(|(number, cause)| row(document, number, cause));
     let title = "the worst sample, then causes, the longest first";
     let mut table = Table::new(title, columns).rows(rows).shown(1 + CAUSES, 1_000);
     if document.more_causes > 0 {
@@ -37,12 +33,8 @@ pub fn causes(document: &HuntDocument, directory: &str) -> Table {
     table
 }
 
-fn row(document: &HuntDocument, directory: &str, number: usize, cause: &HuntCause) -> Vec<Cell> {
+fn row(document: &HuntDocument, number: usize, cause: &HuntCause) -> Vec<Cell> {
     let stack = cause.stack.iter().map(|call| plain(call)).collect::<Vec<_>>().join(" › ");
-    let run = match &cause.least.file {
-        Some(file) => Value::Command(format!("punctual run {directory}/{file} --exact")),
-        None => Value::Nothing,
-    };
     vec![
         Cell::figure(number as f64, number.to_string()),
         function(&cause.function).sub(stack),
@@ -50,8 +42,6 @@ fn row(document: &HuntDocument, directory: &str, number: usize, cause: &HuntCaus
         Cell::figure(cause.longest as f64, words::micros(document, cause.longest)),
         Cell::text(words::kind(&cause.kind)),
         Cell::count(cause.trials),
-        Cell::text(words::least(cause)),
-        run.into(),
     ]
 }
 
@@ -59,8 +49,8 @@ fn function(name: &str) -> Cell {
     if name.is_empty() { Cell::absent("–") } else { Cell::name(name) }
 }
 
-/// The common and the different causes of two kernels; with `changes`, only those that changed.
-pub fn against(document: &HuntDocument, against: &Against, changes: bool) -> Table {
+/// The causes of two kernels: those that changed, then the others, which a terminal omits.
+pub fn against(document: &HuntDocument, against: &Against) -> Table {
     let (here, there) = (&document.kernel, &against.kernel);
     let columns = vec![
         Column::text("change", 0),
@@ -73,8 +63,10 @@ pub fn against(document: &HuntDocument, against: &Against, changes: bool) -> Tab
         0 => Cell::absent("not seen"),
         length => Cell::count(length),
     };
-    let all = against.changes.iter();
-    let rows = all.filter(|change| !changes || change.change != Changed::Same).map(|change| {
+    let (same, changed): (Vec<&Change>, Vec<&Change>) =
+        against.changes.iter().partition(|change| change.change == Changed::Same);
+    let shown = changed.len().min(CHANGES);
+    let rows = changed.into_iter().chain(same).map(|change| {
         vec![
             Cell::text(words::changed(change.change)).strong(),
             length(change.here),
@@ -83,7 +75,7 @@ pub fn against(document: &HuntDocument, against: &Against, changes: bool) -> Tab
             function(&change.function),
         ]
     });
-    Table::new(format!("{here} against {there}"), columns).rows(rows).shown(CHANGES, 1_000)
+    Table::new(format!("{here} against {there}"), columns).rows(rows).shown(shown, 1_000)
 }
 
 /// Each trial that showed a longer cause than all before.
@@ -110,4 +102,30 @@ pub fn coverage(document: &HuntDocument) -> Table {
         }
     }
     Table::new("the longest so far, by trial", columns).rows(rows)
+}
+
+/// Every trial.
+pub fn trials(document: &HuntDocument) -> Table {
+    let columns = vec![
+        Column::figures("trial", 0),
+        Column::text("stage", 0),
+        Column::text("loads", 0),
+        Column::figures("worst sample, virtual µs", 0),
+        Column::figures("longest with interrupts disabled, instructions", 0),
+        Column::text("remark", 0),
+    ];
+    let rows = document.trials.iter().map(|trial| {
+        let worst = trial
+            .worst_ns
+            .map_or_else(|| Cell::absent("none"), |ns| Cell::figure(ns as f64, micros(Nanos(ns))));
+        vec![
+            Cell::count(trial.number),
+            Cell::text(&trial.stage),
+            Cell::text(trial.loads.join("; ")),
+            worst,
+            trial.irqs_disabled.map_or_else(|| Cell::absent("none"), Cell::count),
+            Cell::text(trial.why.as_deref().unwrap_or_default()),
+        ]
+    });
+    Table::new("all trials", columns).rows(rows).shown(0, 2_000)
 }

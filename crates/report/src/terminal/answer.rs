@@ -43,7 +43,8 @@ pub fn write(out: &mut Page, summary: &Summary, answer: &Answer) {
     }
 }
 
-fn line(out: &mut Page, word: &str, tone: Tone, text: &str) {
+/// A line of the answer: a faint word, and a wrapped text.
+pub fn line(out: &mut Page, word: &str, tone: Tone, text: &str) {
     let word = out.paint(Tone::Faint, &format!("{word:<LEFT$}"));
     out.paragraph(&word, &" ".repeat(LEFT), tone, text);
 }

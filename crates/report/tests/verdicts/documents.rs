@@ -7,7 +7,7 @@ use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::LabDocument;
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::ShowOptions;
-use punctual_report::{export, html, terminal};
+use punctual_report::{document, export, html, terminal};
 use serde_json::{Value, json};
 
 const WORDS: [(&str, Exit); 4] = [
@@ -142,10 +142,10 @@ fn searches_agree_with_their_exit_code() {
         let search = search(word, fails);
         let way = format!("{word:?} {fails}");
         assert_eq!(search.exit(), exit, "{way}");
-        let page = html::hunt(&search, "hunt").unwrap();
+        let page = document::hunt(&search, "hunt").page().unwrap();
         let mut junit = Vec::new();
         export::write_junit_of_hunt(&search, &mut junit).unwrap();
-        let text = terminal::hunt(&search, "hunt", &ShowOptions::default());
+        let text = document::hunt(&search, "hunt").terminal(&ShowOptions::default());
         agree(&way, exit, &text, &page, junit);
     }
 }
@@ -176,10 +176,10 @@ fn comparisons_agree_with_their_exit_code() {
         let comparison = comparison(word);
         let ended = Exit::of_word(VerdictWord::gravest(comparison.verdict));
         assert_eq!(ended, exit, "{word:?}");
-        let page = html::comparison(&comparison).unwrap();
+        let page = document::comparison(&comparison).page().unwrap();
         let mut junit = Vec::new();
         export::write_junit_of_gates(&comparison, &mut junit).unwrap();
-        let text = terminal::comparison(&comparison, &ShowOptions::default());
+        let text = document::comparison(&comparison).terminal(&ShowOptions::default());
         agree(&format!("{word:?}"), exit, &text, &page, junit);
     }
 }

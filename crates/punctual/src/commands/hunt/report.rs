@@ -5,7 +5,8 @@ use crate::exit::{Ending, Failure, Outputs};
 use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::hunt::{HUNT_SCHEMA, HuntDocument};
-use punctual_report::{export, html, terminal};
+use punctual_report::document::hunt;
+use punctual_report::{export, html};
 use punctual_session::messages::shown;
 use punctual_study::hunt::run::DOCUMENT;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub fn run(args: Args) -> Ending {
         outputs.add(write_junit(&document, file));
     }
     let directory = args.directory.display().to_string();
-    let text = |options: &_| terminal::hunt(&document, &directory, options);
+    let text = |options: &_| hunt(&document, &directory).terminal(options);
     let places = [("report", page.as_deref())];
     outputs.add(printing::print(&document, args.json, text, &places));
     outputs.end(document.exit())
@@ -71,7 +72,7 @@ pub fn write(
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
-    let page = html::hunt(document, &directory.display().to_string()).map_err(Failure::failed)?;
+    let page = hunt(document, &directory.display().to_string()).page().map_err(Failure::failed)?;
     output::write_page(file, &Member::root(directory).join("report.html"), &page)
 }
 

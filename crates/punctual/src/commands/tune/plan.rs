@@ -8,7 +8,7 @@ use crate::output;
 use punctual_bundle::tune::NotTried;
 use punctual_core::Nanos;
 use punctual_core::format::duration;
-use punctual_report::terminal;
+use punctual_report::document::tune_settings;
 use punctual_stats::tune::time_needed;
 use punctual_study::tune::directory::Spec;
 use punctual_study::tune::setting::{Setting, traits};
@@ -30,8 +30,8 @@ fn text(settings: &[Setting], left_out: &[NotTried]) -> String {
         let named = if known.only_named { "only when named" } else { "" };
         [setting.name.clone(), known.risk.word().to_owned(), named.to_owned(), setting.value()]
     });
-    let left = left_out.iter().map(|left| (left.name.clone(), left.why.clone()));
-    terminal::tune_settings(rows.collect(), left.collect(), &show_options())
+    let left = left_out.iter().map(|left| (&left.name, &left.why));
+    tune_settings(rows.collect(), left).terminal(&show_options())
 }
 
 /// Prints the plan.

@@ -5,7 +5,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::tune::TuningDocument;
-use punctual_report::html;
+use punctual_report::document::tune;
 use punctual_study::tune::directory::found;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,6 @@ pub fn write(
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
-    let page = html::tune(document, &directory.display().to_string()).map_err(Failure::failed)?;
+    let page = tune(document, &directory.display().to_string()).page().map_err(Failure::failed)?;
     output::write_page(file, &Member::root(directory).join("report.html"), &page)
 }

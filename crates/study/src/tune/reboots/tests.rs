@@ -172,7 +172,7 @@ fn all_changes_are_reverted_if_the_boot_entry_never_boots() {
     let found = directory::found(&place.path().join("t")).unwrap();
     assert_eq!((found.ended, found.not_tried.len()), (TuningEnd::BlocksFailed, 4));
     assert!(found.not_tried.iter().all(|left| left.why == why), "{:?}", found.not_tried);
-    let shown = punctual_report::terminal::tune(&found, "t", &Default::default());
+    let shown = punctual_report::document::tune(&found, "t").terminal(&Default::default());
     assert!(shown.contains("nothing was measured"), "{shown}");
     assert!(process(&world, place.path()).is_err());
     is_as_before(&world);

@@ -1,0 +1,178 @@
+//! Documents, each built once as a list of sections: headings, sentences, lists, tables, plots,
+//! findings.
+//!
+//! `terminal/document.rs` and `html/document.rs` render them. Texts are unescaped; renderers escape
+//! them.
+
+mod comparison;
+mod hunt;
+mod tail;
+mod trend;
+mod tune;
+
+pub use comparison::comparison;
+pub use hunt::hunt;
+pub use tail::tails;
+pub use trend::trend;
+pub use tune::{tune, tune_settings};
+
+use crate::html::plot::Plot;
+use crate::tables::{Face, Shown, Table, Tone};
+use punctual_bundle::Timebase;
+use punctual_core::Finding;
+
+#[derive(Debug)]
+pub struct Document {
+    /// Its kind, in the words of the command line: `hunt`.
+    pub(crate) kind: &'static str,
+    /// The title of its page.
+    pub(crate) title: String,
+    pub(crate) timebase: Timebase,
+    /// Its sections; some are only for one face.
+    pub(crate) sections: Vec<(Option<Face>, Section)>,
+    face: Option<Face>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Section {
+    Heading(String),
+    /// Before all else: the verdict, the figure, what to do, each with its word.
+    Answer(Vec<(&'static str, Tone, String)>),
+    /// What it is about: words with their values.
+    About(Vec<(String, String)>),
+    Text(Text),
+    List(List),
+    Table(Table, Title),
+    /// A page draws them.
+    Plots(Vec<Plot>),
+    Findings(Vec<Finding>),
+}
+
+/// A paragraph.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub tone: Tone,
+    pub text: String,
+    /// In a terminal: the columns before its first line, and before the others.
+    pub indent: [usize; 2],
+    /// Whether it has nothing to do with the section above it.
+    pub is_apart: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct List {
+    pub items: Vec<Item>,
+    /// Items beyond this are only counted.
+    pub shown: Shown,
+}
+
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub mark: Mark,
+    pub tone: Tone,
+    pub text: String,
+    /// Commands and files that belong to it.
+    pub commands: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    None,
+    Bullet,
+    Number(u64),
+}
+
+/// Where the title of a table is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Title {
+    /// As a heading.
+    Heading,
+    /// A heading above it tells its subject.
+    Above,
+    /// As a heading; a page shows the table when the reader opens it.
+    Folded,
+    /// Nowhere in a terminal, which shows the rows as a list; folded on a page.
+    List,
+}
+
+impl Document {
+    pub(crate) fn new(
+        kind: &'static str,
+        title: impl Into<String>,
+        timebase: Timebase,
+    ) -> Document {
+        Document { kind, title: title.into(), timebase, sections: Vec::new(), face: None }
+    }
+
+    /// Adds sections that only one face shows.
+    pub(crate) fn only(&mut self, face: Face, add: impl FnOnce(&mut Document)) {
+        self.face = Some(face);
+        add(self);
+        self.face = None;
+    }
+
+    pub(crate) fn add(&mut self, section: Section) {
+        self.sections.push((self.face, section));
+    }
+
+    pub(crate) fn heading(&mut self, text: impl Into<String>) {
+        self.add(Section::Heading(text.into()));
+    }
+
+    pub(crate) fn text(&mut self, tone: Tone, text: impl Into<String>) {
+        self.paragraph(tone, text, [2, 2]);
+    }
+
+    /// Paragraphs of one tone.
+    pub(crate) fn texts(&mut self, tone: Tone, texts: impl IntoIterator<Item = String>) {
+        texts.into_iter().for_each(|text| self.text(tone, text));
+    }
+
+    pub(crate) fn paragraph(&mut self, tone: Tone, text: impl Into<String>, indent: [usize; 2]) {
+        self.add(Section::Text(Text { tone, text: text.into(), indent, is_apart: false }));
+    }
+
+    /// A paragraph that has nothing to do with the section above it.
+    pub(crate) fn apart(&mut self, tone: Tone, text: impl Into<String>) {
+        self.add(Section::Text(Text { tone, text: text.into(), indent: [0, 2], is_apart: true }));
+    }
+
+    /// Items; without any, nothing.
+    pub(crate) fn list(&mut self, shown: usize, items: impl IntoIterator<Item = Item>) {
+        let items: Vec<Item> = items.into_iter().collect();
+        if !items.is_empty() {
+            let shown = Shown { terminal: shown, ..Shown::default() };
+            self.add(Section::List(List { items, shown }));
+        }
+    }
+
+    /// A table; without rows, nothing.
+    pub(crate) fn table(&mut self, title: Title, table: Table) {
+        if let Some(table) = table.unless_empty() {
+            self.add(Section::Table(table, title));
+        }
+    }
+
+    pub(crate) fn plots(&mut self, plots: impl IntoIterator<Item = Plot>) {
+        let plots: Vec<Plot> = plots.into_iter().collect();
+        if !plots.is_empty() {
+            self.add(Section::Plots(plots));
+        }
+    }
+
+    /// The sections of one face.
+    pub(crate) fn of(&self, face: Face) -> impl Iterator<Item = &Section> {
+        let is_in = move |only: &Option<Face>| only.is_none_or(|only| only == face);
+        self.sections.iter().filter(move |(only, _)| is_in(only)).map(|(_, section)| section)
+    }
+}
+
+impl Item {
+    pub(crate) fn new(mark: Mark, tone: Tone, text: impl Into<String>) -> Item {
+        Item { mark, tone, text: text.into(), commands: Vec::new() }
+    }
+
+    pub(crate) fn commands(self, commands: impl IntoIterator<Item = String>) -> Item {
+        Item { commands: commands.into_iter().collect(), ..self }
+    }
+}

@@ -1,0 +1,95 @@
+//! The results of a tuning, and the settings that can be tried.
+
+use super::{Document, Item, Mark, Title};
+use crate::format::micros_f64;
+use crate::html::plot::{Effect, Forest, Plot};
+use crate::sentence::tune as words;
+use crate::tables::{Face, Tone, tune as tables};
+use punctual_bundle::Timebase;
+use punctual_bundle::tune::{Answer, Ratio, TuningDocument};
+
+/// Settings that can be tried, each with its risk, a condition and its value; and omitted ones with
+/// the reason.
+pub fn tune_settings<'a>(
+    settings: Vec<[String; 4]>,
+    left_out: impl Iterator<Item = (&'a String, &'a String)>,
+) -> Document {
+    let mut document = Document::new("tune", "settings that can be tried", Timebase::Own);
+    document.table(Title::Heading, tables::offered(settings));
+    not_tried(&mut document, "left out", left_out);
+    document
+}
+
+/// `directory` is inserted into the commands.
+pub fn tune(tuning: &TuningDocument, directory: &str) -> Document {
+    let title = format!("tuning of {}", tuning.experiment);
+    let mut document = Document::new("tune", title, Timebase::Own);
+    let is_better = tuning.set.as_ref().is_some_and(|set| set.answer == Answer::Better);
+    let tone = if is_better { Tone::Good } else { Tone::Strong };
+    document.paragraph(tone, words::answer(tuning), [0, 2]);
+    document.text(Tone::Faint, words::extent(tuning));
+    if let Some(cost) = words::cost(tuning) {
+        document.paragraph(Tone::Plain, cost, [2, 4]);
+    }
+    if let Some(required) = &tuning.required {
+        document.paragraph(Tone::from(required.verdict), words::required(required), [2, 4]);
+    }
+    if let Some(ended) = words::ended(tuning, directory) {
+        document.paragraph(Tone::Uncertain, ended, [2, 4]);
+    }
+    if let Some(forest) = forest(tuning) {
+        document.only(Face::Page, |document| document.heading("effects"));
+        document.plots([Plot::Forest(forest)]);
+    }
+    if !tuning.settings.is_empty() {
+        document.table(Title::Folded, tables::settings(tuning));
+        document.text(Tone::Faint, words::meaning(tuning));
+    }
+    let left_out = tuning.not_tried.iter().map(|left| (&left.name, &left.why));
+    not_tried(&mut document, "not tried", left_out);
+    if is_better {
+        let command = format!("keep it over a reboot: punctual tune apply {directory}");
+        document.apart(Tone::Plain, command);
+    }
+    document
+}
+
+/// One paragraph per reason.
+fn not_tried<'a>(
+    document: &mut Document,
+    heading: &str,
+    all: impl Iterator<Item = (&'a String, &'a String)>,
+) {
+    let reasons = words::by_reason(all);
+    if !reasons.is_empty() {
+        document.heading(heading);
+        let item = |(names, why)| Item::new(Mark::None, Tone::Plain, format!("{names}: {why}"));
+        document.list(usize::MAX, reasons.into_iter().map(item));
+    }
+}
+
+/// The effects of the settings, and of the set; `None` if there is none.
+fn forest(tuning: &TuningDocument) -> Option<Forest> {
+    let row = |name: &str, answer: Answer, effect: Option<&Ratio>| Effect {
+        name: name.to_owned(),
+        tone: tables::sign(answer).1,
+        answer: answer.words(),
+        words: effect.map_or_else(|| "too few blocks".to_owned(), words::ratio),
+        ratio: effect.map(|of| (of.ratio, of.interval.map(Some))),
+    };
+    let each = tables::by_effect(tuning).into_iter();
+    let each = each.map(|of| row(&of.name, of.answer, of.effect.as_ref()));
+    let set = tuning.set.as_ref().map(|set| {
+        let figures = set.with_set.zip(set.untouched).map_or(String::new(), |(with, without)| {
+            format!(": {} µs, {} µs untouched", micros_f64(with), micros_f64(without))
+        });
+        let title =
+            format!("All that was adopted, together, against the untouched machine{figures}");
+        (title, row(&set.settings.join(", "), set.answer, set.effect.as_ref()))
+    });
+    let caption = format!(
+        "The figure {} with a setting over that without it: left of ×1 is better.",
+        tuning.metric
+    );
+    Forest::of(caption, each, set)
+}

@@ -1,0 +1,234 @@
+//! A document as a page without a script.
+
+use super::page::{fill, policy};
+use super::plot::Plot;
+use super::table::{Table, capital, captioned, class};
+use super::text::{clip, name};
+use super::{BUILT, HtmlError};
+use crate::document::{Document, Item, List, Mark, Section, Title};
+use crate::format::plain;
+use crate::tables::{self, Face, Tone};
+use minijinja::Value;
+use punctual_core::{Finding, Severity};
+use serde::Serialize;
+
+const STYLE: &str = include_str!("assets/report.css");
+/// Groups of sections beyond this number are counted but not shown.
+const GROUPS: usize = 500;
+/// Paragraphs are cut at this many characters.
+const LENGTH: usize = 1_000;
+/// Places listed for one warning.
+const PLACES: usize = 8;
+
+#[derive(Serialize)]
+struct Page<'a> {
+    policy: Value,
+    kind: &'static str,
+    title: String,
+    head: Vec<Block<'a>>,
+    groups: Vec<Group<'a>>,
+    left_out: usize,
+    version: &'static str,
+    style: Value,
+}
+
+/// The sections below a heading.
+#[derive(Default, Serialize)]
+struct Group<'a> {
+    heading: String,
+    blocks: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case", tag = "is")]
+enum Block<'a> {
+    Answer { class: &'static str, lines: Vec<(String, String)> },
+    About { lines: Vec<(String, String)> },
+    Text { class: &'static str, text: String },
+    List { items: Vec<Listed>, is_numbered: bool, more: usize },
+    Table { table: Table, title: String, look: Look },
+    Plots { plots: &'a [Plot] },
+    Findings { warnings: Vec<Warning> },
+}
+
+/// Where a table has its title.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Look {
+    Captioned,
+    /// In the heading of its group.
+    Bare,
+    /// In a heading of its own, below that of its group.
+    Below,
+    /// In a line that opens it.
+    Folded,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    number: u64,
+    class: &'static str,
+    text: String,
+    commands: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Warning {
+    class: &'static str,
+    severity: String,
+    message: String,
+    places: Vec<String>,
+    more: usize,
+    remedy: Option<String>,
+}
+
+impl Document {
+    /// The page.
+    ///
+    /// # Errors
+    /// This build makes no pages, or a template does not fit its data.
+    pub fn page(&self) -> Result<String, HtmlError> {
+        if !BUILT {
+            return Err(HtmlError::LeftOut);
+        }
+        let mut groups = groups(self);
+        let head = groups.remove(0).blocks;
+        let left_out = groups.len().saturating_sub(GROUPS);
+        groups.truncate(GROUPS);
+        let page = Page {
+            policy: Value::from_safe_string(policy(STYLE, "")),
+            kind: self.kind,
+            title: title(&self.title),
+            head,
+            groups,
+            left_out,
+            version: env!("CARGO_PKG_VERSION"),
+            style: Value::from_safe_string(STYLE.to_owned()),
+        };
+        fill("document.html", &page, self.timebase)
+    }
+}
+
+/// A paragraph: visible, of bounded length.
+fn shown(text: &str) -> String {
+    clip(&plain(&clip(text, LENGTH)), LENGTH)
+}
+
+/// A heading, with a capital unless it begins with a name.
+fn title(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    match first.chars().all(|c| c.is_ascii_lowercase()) {
+        true => capital(&shown(text)),
+        false => shown(text),
+    }
+}
+
+/// The sections in groups, each with its heading; the first are before any heading.
+fn groups(document: &Document) -> Vec<Group<'_>> {
+    let mut all = vec![Group::default()];
+    // The title of a table is a heading of its own, or one below that of its group.
+    let mut is_within = false;
+    for section in document.of(Face::Page) {
+        let last = all.len() - 1;
+        match section {
+            Section::Heading(text) => {
+                all.push(Group { heading: title(text), blocks: Vec::new() });
+                is_within = true;
+            }
+            Section::Table(table, Title::Heading) if is_within => {
+                all[last].blocks.push(of_table(table, Look::Below));
+            }
+            Section::Table(table, Title::Heading) => {
+                let blocks = vec![of_table(table, Look::Bare)];
+                all.push(Group { heading: captioned(table).0, blocks });
+            }
+            Section::Findings(found) if !found.is_empty() => {
+                let blocks = vec![Block::Findings { warnings: warnings(found) }];
+                all.push(Group { heading: "Warnings".to_owned(), blocks });
+            }
+            section => all[last].blocks.extend(block(section)),
+        }
+    }
+    all
+}
+
+fn block(section: &Section) -> Option<Block<'_>> {
+    Some(match section {
+        Section::Answer(lines) => Block::Answer {
+            class: lines.first().map_or("", |(_, tone, _)| class(*tone)),
+            lines: lines.iter().map(|(word, _, text)| (capital(word), shown(text))).collect(),
+        },
+        Section::About(lines) => Block::About {
+            lines: lines.iter().map(|(word, text)| (plain(word), shown(text))).collect(),
+        },
+        Section::Text(text) => Block::Text { class: paragraph(text.tone), text: shown(&text.text) },
+        Section::List(list) => of_list(list),
+        Section::Table(table, Title::Folded | Title::List) => of_table(table, Look::Folded),
+        Section::Table(table, _) => of_table(table, Look::Captioned),
+        Section::Plots(plots) => Block::Plots { plots },
+        Section::Heading(_) | Section::Findings(_) => return None,
+    })
+}
+
+fn paragraph(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Faint => "remark",
+        Tone::Strong => "banner",
+        Tone::Good => "banner good",
+        Tone::Bad => "banner bad",
+        Tone::Uncertain => "banner warn",
+        Tone::Plain | Tone::Band(_) => "",
+    }
+}
+
+fn of_table(table: &tables::Table, look: Look) -> Block<'_> {
+    let (title, remarks) = captioned(table);
+    let mut drawn = Table::from(table);
+    if look != Look::Captioned {
+        drawn.caption = remarks;
+    }
+    Block::Table { table: drawn, title, look }
+}
+
+fn of_list(list: &List) -> Block<'_> {
+    let listed = |item: &Item| Listed {
+        number: if let Mark::Number(number) = item.mark { number } else { 0 },
+        class: class(item.tone),
+        text: shown(&item.text),
+        commands: item.commands.iter().map(|command| plain(command)).collect(),
+    };
+    Block::List {
+        is_numbered: list.items.iter().any(|item| matches!(item.mark, Mark::Number(_))),
+        items: list.items.iter().take(list.shown.page).map(listed).collect(),
+        more: list.items.len().saturating_sub(list.shown.page),
+    }
+}
+
+/// Equal findings of several subjects are merged.
+fn warnings(findings: &[Finding]) -> Vec<Warning> {
+    let mut all: Vec<Warning> = Vec::new();
+    for finding in findings {
+        let place = [Some(name(&finding.subject)), finding.evidence.clone()];
+        let place = place.into_iter().flatten().collect::<Vec<_>>().join(": ");
+        match all.iter_mut().find(|warning| warning.message == finding.message) {
+            Some(warning) => warning.places.push(place),
+            None => all.push(Warning {
+                class: match finding.severity {
+                    Severity::Bad => "bad",
+                    Severity::Warning => "warning",
+                    _ => "",
+                },
+                severity: finding.severity.to_string(),
+                message: finding.message.clone(),
+                places: vec![place],
+                more: 0,
+                remedy: finding.remedy.clone(),
+            }),
+        }
+    }
+    for warning in &mut all {
+        warning.more = warning.places.len().saturating_sub(PLACES);
+        warning.places.truncate(PLACES);
+    }
+    all
+}
