@@ -1,17 +1,20 @@
 //! Documents, each built once as a list of sections: headings, sentences, lists, tables, plots,
 //! findings.
 //!
-//! `terminal/document.rs` and `html/document.rs` render them. Texts are unescaped; renderers escape
+//! `terminal/document.rs` and [`page`] render them. Texts are unescaped; renderers escape
 //! them.
 
 mod comparison;
 mod hunt;
+mod lab;
+mod page;
 mod tail;
 mod trend;
 mod tune;
 
 pub use comparison::comparison;
 pub use hunt::hunt;
+pub use lab::{lab, lab_page};
 pub use tail::tails;
 pub use trend::trend;
 pub use tune::{tune, tune_settings};
@@ -45,6 +48,8 @@ pub(crate) enum Section {
     Table(Table, Title),
     /// A page draws them.
     Plots(Vec<Plot>),
+    /// The plots of a page with a script.
+    Curves,
     Findings(Vec<Finding>),
 }
 

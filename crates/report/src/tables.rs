@@ -44,6 +44,8 @@ pub struct Table {
     pub sortable: bool,
     /// The meaning of [`Cell::beside`].
     pub beside: &'static str,
+    /// Whether nothing in it depends on the timebase.
+    pub untimed: bool,
 }
 
 /// A sentence on a table.
@@ -74,6 +76,10 @@ impl Table {
     }
     pub fn sortable(mut self) -> Table {
         self.sortable = true;
+        self
+    }
+    pub fn untimed(mut self) -> Table {
+        self.untimed = true;
         self
     }
     pub fn shown(mut self, terminal: usize, page: usize) -> Table {

@@ -10,7 +10,6 @@ mod exact;
 mod explain;
 mod figures;
 mod findings;
-mod lab;
 mod live;
 mod long_plot;
 mod notes;
@@ -35,7 +34,6 @@ pub use counts::{
 };
 pub use exact::exact;
 pub use explain::explanations;
-pub use lab::lab;
 pub use live::{LiveFigures, live_header, live_line};
 pub use long_plot::long_plot;
 pub use occupancy::occupancy;

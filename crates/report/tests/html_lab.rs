@@ -11,7 +11,7 @@ use punctual_bundle::lab::{
     SeedDocument, SeriesFigures, WorstSample,
 };
 use punctual_bundle::summary::SeriesSummary;
-use punctual_report::{html, terminal};
+use punctual_report::{document, terminal};
 use scraper::{Html, Selector};
 use std::path::Path;
 
@@ -118,7 +118,7 @@ const VALUES: [&str; 3] = ["6.1", "6.1-rt", "6.12"];
 
 fn page(directory: &Path, target: &str) -> String {
     let (document, bundles) = lab(directory, "quick", "kernel", &VALUES.map(String::from), target);
-    html::lab(&document, &bundles, &[], "quick").unwrap()
+    document::lab_page(&document, &bundles, &[], "quick").unwrap()
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     let (mut document, bundles) = lab(directory.path(), &names[0], &names[1], &names, &names[2]);
     document.limits = names.clone();
     document.cells.iter_mut().for_each(|cell| cell.trouble = names[..4].to_vec());
-    let page = html::lab(&document, &bundles, &[], &names[4]).unwrap();
+    let page = document::lab_page(&document, &bundles, &[], &names[4]).unwrap();
     bait.assert_in(&page);
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 2);
@@ -230,8 +230,8 @@ fn virtual_time_is_marked_at_every_table_and_plot() {
     assert_eq!(count(&own, ".timebase"), (0, 0));
     let page = page(&directory.path().join("virtual"), "virtual machine, virtual time");
     assert_eq!(count(&page, "figcaption"), (2, 2));
-    // Two heat maps, figures and effects; the table of cells holds no latency.
-    assert_eq!(count(&page, "caption"), (4, 5));
+    // Two heat maps, figures and effects; the table of cells holds no latency, and has no caption.
+    assert_eq!(count(&page, "caption"), (4, 4));
     assert!(page.contains(">latency (virtual)</text>"), "the drawing's axis");
     let sentence = punctual_bundle::Timebase::Virtual.mark().unwrap();
     assert!(page.matches(sentence).count() < 2, "what that means is stated once");
@@ -266,13 +266,20 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
     let gone = Some("its bundle is gone".into());
     document.cells[1].worst = Some(WorstSample { unexplained: gone, ..worst(46_700) });
     let pages = [Some("cells/6.1/r1/report.html".to_owned()), None, None];
-    let page = html::lab(&document, &bundles, &pages, "quick").unwrap().replace("&#x2f;", "/");
-    let causes = page.split("id=\"worst\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let page =
+        document::lab_page(&document, &bundles, &pages, "quick").unwrap().replace("&#x2f;", "/");
+    let causes = page
+        .split("<h2>What delayed the worst sample")
+        .nth(1)
+        .unwrap()
+        .split("</section>")
+        .next()
+        .unwrap();
     assert!(causes.contains("href=\"cells/6.1/r1/report.html\"") && causes.contains("99.8 %"));
     assert!(causes.contains("__mmdrop › free_unref_page › __free_one_page"), "{causes}");
     assert!(!causes.contains("<b>one") && causes.contains("href=\"#cell-1\""), "{causes}");
     let options = terminal::ShowOptions { width: 80, ..Default::default() };
-    let text = terminal::lab(&document, "quick", &options);
+    let text = document::lab(&document, "quick", &[]).terminal(&options);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for words in [
         "figure      max 27,159 µs in 6.1 (main/timer/cpu0): 99.8 % interrupts disabled,",

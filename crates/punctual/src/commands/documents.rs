@@ -8,7 +8,7 @@ use punctual_bundle::comparison::{self, Comparison};
 use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::{FILE as LAB, LabDocument};
 use punctual_bundle::tune::TuningDocument;
-use punctual_report::{document as report, terminal};
+use punctual_report::document as report;
 use punctual_session::messages::shown;
 use punctual_study::hunt::run::DOCUMENT as HUNT;
 use punctual_study::tune::directory::DOCUMENT as TUNING;
@@ -93,7 +93,9 @@ impl Document {
     pub fn print(&self, json: bool) -> Result<(), Failure> {
         let place = self.place.display().to_string();
         match &self.content {
-            Content::Lab(lab) => print(lab, json, |o| terminal::lab(lab, &place, o), &[]),
+            Content::Lab(lab) => {
+                print(lab, json, |o| report::lab(lab, &place, &[]).terminal(o), &[])
+            }
             Content::Search(found) => {
                 print(found, json, |o| report::hunt(found, &place).terminal(o), &[])
             }

@@ -3,8 +3,8 @@
 use super::bundle::{open, show_options};
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
-use punctual_report::document;
 use punctual_explain::Explanations;
+use punctual_report::document;
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 const UPLOT: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
-const STYLE: &str = include_str!("assets/report.css");
+pub const STYLE: &str = include_str!("assets/report.css");
 /// The report's own script, in dependency order: parts of all pages with plots, then parts of each
 /// page.
 const PLOTS: [&str; 7] = [
@@ -44,7 +44,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 17] = [
+const TEMPLATES: [(&str, &str); 18] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -61,7 +61,8 @@ const TEMPLATES: [(&str, &str); 17] = [
     ("recording.html", include_str!("assets/recording.html")),
     ("document.html", include_str!("assets/document.html")),
     ("reading-comparison.html", include_str!("assets/reading-comparison.html")),
-    ("lab.html", include_str!("assets/lab.html")),
+    ("curves.html", include_str!("assets/curves.html")),
+    ("reading-lab.html", include_str!("assets/reading-lab.html")),
 ];
 
 /// The input of the templates. Values marked as safe are made here, only from this program's own
@@ -157,7 +158,7 @@ fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::Section> 
 }
 
 /// The page in a given size.
-pub fn render(
+pub(super) fn render(
     inputs: &[ReportInput<'_>],
     content: &Content<'_>,
     size: &Size,

@@ -3,7 +3,7 @@
 
 use super::overlaid::Overlaid;
 use super::scatter::Scatter;
-use super::table::class;
+use super::table::{Table, class};
 use super::text::name;
 use crate::sentence::factor;
 use crate::tables::Tone;
@@ -15,6 +15,7 @@ pub enum Plot {
     Dots(Scatter),
     Curves(Overlaid),
     Forest(Forest),
+    Heat(Table),
 }
 
 /// A figure with a setting, or of another side, over that without it.

@@ -46,10 +46,8 @@ pub struct Cell {
     pub bar: Option<f64>,
     /// Shares that add up to 1 at most, drawn as one bar, each with its colour class.
     pub parts: Vec<(&'static str, f64)>,
-    /// The anchor in the page that its text links to.
-    pub leads_to: Option<String>,
-    /// The file beside the page that its text links to.
-    pub file: Option<String>,
+    /// The address that its text links to.
+    pub link: Option<String>,
     /// Its own anchor.
     pub place: Option<String>,
     /// The series in the plots that the row describes: a button leads there.
@@ -179,6 +177,8 @@ fn drawn(table: &tables::Table, column: &tables::Column, cell: &tables::Cell) ->
     }
     made.bar = cell.bar;
     made.parts = cell.parts.clone();
+    made.place = cell.place.clone();
+    made.link = cell.link.clone();
     if column.wide {
         made.class = "wide";
     }

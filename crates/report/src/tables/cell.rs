@@ -93,6 +93,9 @@ pub struct Cell {
     pub labels: Vec<(String, Tone)>,
     pub bar: Option<f64>,
     pub parts: Vec<(&'static str, f64)>,
+    /// On a page: its anchor, and the address that its text links to.
+    pub place: Option<String>,
+    pub link: Option<String>,
 }
 
 impl From<Value> for Cell {

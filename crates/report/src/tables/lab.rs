@@ -1,5 +1,6 @@
 //! The causes of the worst sample of each cell of a lab, and the effect of each axis.
 
+use super::lab_figures::{ROWS, cell_place, page_of};
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{micros_f64, plain};
 use crate::sentence::lab as words;
@@ -8,8 +9,9 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
 use punctual_stats::lab::{Contrast, Effect, METRICS, claims, effects as effects_of};
 
-/// Each cell with its worst sample and main cause. Without rows if no cause is known.
-pub fn worst(lab: &LabDocument, most: usize) -> Table {
+/// Each cell with its worst sample and main cause, linked to its page or its verdict. Without rows
+/// if no cause is known.
+pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Table {
     let name = Column::text("cell", 0).at_most(28);
     let columns = vec![
         name,
@@ -21,10 +23,15 @@ pub fn worst(lab: &LabDocument, most: usize) -> Table {
         Column::text("function or task", 0).shrinking().meaning("with the calls around it"),
         Column::text("known from", 3).only(Face::Page),
     ];
-    let found = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
-    let is_known = found.clone().any(|(_, worst)| worst.cause.is_some());
-    let rows = found.filter(|_| is_known).map(|(cell, worst)| worst_row(cell, worst));
-    Table::new("what delayed the worst sample of each cell", columns).rows(rows).shown(24, most)
+    let cells = lab.cells.iter().enumerate();
+    let found = cells.filter_map(|(k, cell)| Some((k, cell, cell.worst.as_ref()?)));
+    let is_known = found.clone().any(|(_, _, worst)| worst.cause.is_some());
+    let rows = found.filter(|_| is_known).map(|(number, cell, worst)| {
+        let mut row = worst_row(cell, worst);
+        row[0].link = page_of(pages, number).or_else(|| cell_place(number));
+        row
+    });
+    Table::new("what delayed the worst sample of each cell", columns).rows(rows).shown(24, ROWS)
 }
 
 fn worst_row(cell: &CellDocument, worst: &WorstSample) -> Vec<Cell> {

@@ -9,11 +9,25 @@ use punctual_bundle::lab::{
 use punctual_bundle::summary::VerdictWord;
 use punctual_stats::lab::{METRICS, value};
 
+/// Rows of a table on a page; lab.json has the rest, which a note says.
+pub const ROWS: usize = 2_000;
 /// Digits of a digest, enough to see that two differ.
 const DIGITS: usize = 16;
 /// Only a page has room for all figures; a terminal identifies a cell by its values on the axes.
 const PAGE: Face = Face::Page;
 const TERMINAL: Face = Face::Terminal;
+
+/// The address of the figures of a series of a cell, by index; `None` if the table has no room for
+/// them.
+pub fn figures_place(lab: &LabDocument, cell: usize, series: usize) -> Option<String> {
+    let row = lab.cells[..cell].iter().map(|before| before.series.len()).sum::<usize>() + series;
+    (row < ROWS).then(|| format!("#figures-{row}"))
+}
+
+/// The address of a cell's verdict and bundle.
+pub fn cell_place(number: usize) -> Option<String> {
+    (number < ROWS).then(|| format!("#cell-{number}"))
+}
 
 /// The title of a series. The phase is named unless it equals the name of the series' own measure,
 /// or that of the only phase of an experiment.
@@ -38,11 +52,17 @@ pub fn of_series(lab: &LabDocument, phase: &str, series: &str) -> Table {
 }
 
 /// Every series of every cell.
-pub fn all(lab: &LabDocument, most: usize) -> Table {
+pub fn all(lab: &LabDocument) -> Table {
     let title = "latency, all seeds of a cell together";
-    let each = lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |one| (cell, one)));
-    let rows = each.map(|(cell, series)| row(lab, cell, Some(series)));
-    let mut table = Table::new(title, columns(lab)).rows(rows).sortable().shown(most, most);
+    let each = lab.cells.iter().enumerate();
+    let each = each.flat_map(|of| of.1.series.iter().map(move |series| (of, series)));
+    let rows = each.enumerate().map(|(number, ((place, cell), series))| {
+        let mut row = row(lab, cell, Some(series));
+        row[0].place = Some(format!("figures-{number}"));
+        row[0].link = cell_place(place);
+        row
+    });
+    let mut table = Table::new(title, columns(lab)).rows(rows).sortable().shown(ROWS, ROWS);
     table.remark(Tone::Plain, "the mode is the lower edge of the fullest bin");
     table
 }
@@ -182,7 +202,7 @@ fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
 }
 
 /// The spread between the seeds of each cell.
-pub fn seeds(lab: &LabDocument, directory: &str, most: usize) -> Table {
+pub fn seeds(lab: &LabDocument, directory: &str) -> Table {
     let several = lab.cells.iter().filter(|cell| cell.seeds.len() > 1);
     let each = several.flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
     let row = |(cell, series): (&CellDocument, &CellSeries)| {
@@ -212,18 +232,19 @@ pub fn seeds(lab: &LabDocument, directory: &str, most: usize) -> Table {
     columns.extend(figures.map(|name| Column::figures(name, 0)));
     columns.push(Column::text("what delayed it", 0));
     let rows = each.map(row);
-    Table::new("the largest latency of each seed", columns).rows(rows).sortable().shown(most, most)
+    Table::new("the largest latency of each seed", columns).rows(rows).sortable().shown(ROWS, ROWS)
 }
 
-/// Verdict, digest and time of each cell.
-pub fn cells(lab: &LabDocument, directory: &str, most: usize) -> Table {
-    let row = |cell: &CellDocument| {
+/// Verdict, digest and time of each cell; `pages` are the links to their pages.
+pub fn cells(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Table {
+    let row = |(number, cell): (usize, &CellDocument)| {
         let took: Vec<i64> =
             cell.seeds.iter().flat_map(|seed| &seed.runs).filter_map(|run| run.took).collect();
         let mean = took.iter().sum::<i64>().checked_div(took.len() as i64);
         let command = |text: String| Cell::from(Value::Command(text));
+        let place = cell_place(number).map(|place| place.replace('#', ""));
         vec![
-            Cell::name(&cell.name),
+            Cell { place, link: page_of(pages, number), ..Cell::name(&cell.name) },
             verdict(cell),
             equality(cell),
             cell.digest.as_ref().map_or_else(
@@ -252,8 +273,21 @@ pub fn cells(lab: &LabDocument, directory: &str, most: usize) -> Table {
         Column::text("where", 0),
         Column::text("bundle of the worst seed", 0),
     ];
-    let rows = lab.cells.iter().map(row);
-    Table::new("state of each cell", columns).rows(rows).sortable().shown(most, most)
+    let rows = lab.cells.iter().enumerate().map(row);
+    Table::new("state of each cell", columns).rows(rows).sortable().shown(ROWS, ROWS).untimed()
+}
+
+/// The path of a cell's page as a link: no part of it is parsed as a scheme, a query or a fragment.
+pub fn page_of(pages: &[Option<String>], cell: usize) -> Option<String> {
+    let mut text = String::new();
+    for byte in pages.get(cell)?.as_ref()?.bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'~' => text.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
+            byte => text += &format!("%{byte:02X}"),
+        }
+    }
+    Some(text)
 }
 
 fn verdict(cell: &CellDocument) -> Cell {

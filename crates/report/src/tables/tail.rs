@@ -37,5 +37,5 @@ pub fn conditions(gates: &[Gate]) -> Table {
         let p = gate.p.map_or_else(Cell::default, |p| Cell::figure(p, p_is(p)));
         vec![Cell::text(&gate.what), verdict, p]
     };
-    Table::new("conditions of the model", columns).rows(gates.iter().map(row))
+    Table::new("conditions of the model", columns).rows(gates.iter().map(row)).untimed()
 }

@@ -55,7 +55,7 @@ fn write(out: &mut Page, section: &Section, next: Option<&Section>) {
             table::body(out, table);
         }
         Section::Table(table, Title::List) => table::list(out, table),
-        Section::Plots(_) => {}
+        Section::Plots(_) | Section::Curves => {}
         Section::Findings(all) => findings::write(out, all),
     }
 }

@@ -7,7 +7,7 @@ use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::LabDocument;
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::ShowOptions;
-use punctual_report::{document, export, html, terminal};
+use punctual_report::{document, export};
 use serde_json::{Value, json};
 
 const WORDS: [(&str, Exit); 4] = [
@@ -105,10 +105,10 @@ fn labs_agree_with_their_exit_code() {
         let lab = lab(word, state, equal, finished);
         let way = format!("{word:?} {state} {equal:?}");
         assert_eq!(lab.exit(), exit, "{way}");
-        let page = html::lab(&lab, &[None], &[], "ways").unwrap();
+        let page = document::lab_page(&lab, &[None], &[], "ways").unwrap();
         let mut junit = Vec::new();
         export::write_junit_of_lab(&lab, &mut junit).unwrap();
-        let text = terminal::lab(&lab, "ways", &ShowOptions::default());
+        let text = document::lab(&lab, "ways", &[]).terminal(&ShowOptions::default());
         agree(&way, exit, &text, &page, junit);
     }
 }

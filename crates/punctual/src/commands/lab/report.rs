@@ -7,8 +7,9 @@ use crate::exit::{Ending, Failure, Outputs};
 use crate::output;
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
-use punctual_report::html::HtmlError;
-use punctual_report::{export, html, terminal};
+use punctual_report::document::{self, lab_page};
+use punctual_report::export;
+use punctual_report::html::{self, HtmlError};
 use punctual_stats::lab::{StoredCell, of_runs, pool, requiring};
 use punctual_study::labs::worst;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ pub fn run(args: Args) -> Ending {
         outputs.add(write_junit(&document, file));
     }
     let directory = args.directory.display().to_string();
-    let text = |options: &_| terminal::lab(&document, &directory, options);
+    let text = |options: &_| document::lab(&document, &directory, &[]).terminal(options);
     let places = [("report", page.as_deref())];
     outputs.add(printing::print(&document, args.json, text, &places));
     outputs.end(document.exit())
@@ -100,7 +101,7 @@ fn of_tables(
         Some(all)
     };
     let pooled: Vec<Option<Bundle>> = document.cells.iter().map(pooled).collect();
-    let page = html::lab(&document, &pooled, &[], &tables.display().to_string());
+    let page = lab_page(&document, &pooled, &[], &tables.display().to_string());
     let page = page.map_err(Failure::failed)?;
     let member = Member::root(Path::new(".")).join(format!("{name}.html"));
     let page = output::write_page(file, &member, &page);
@@ -130,7 +131,7 @@ pub fn page(
         document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
     let pages: Vec<Option<String>> =
         document.cells.iter().map(|cell| page_of(document, cell, directory, file)).collect();
-    html::lab(document, &pooled, &pages, &directory.display().to_string())
+    lab_page(document, &pooled, &pages, &directory.display().to_string())
 }
 
 /// Writes the page of a cell's worst run; returns the link from the lab's page. A run without a

@@ -7,7 +7,7 @@ use crate::output;
 use punctual_core::Nanos;
 use punctual_core::format::{counted, duration, plain, roughly};
 use punctual_plan::lab::Seeds;
-use punctual_report::{html, terminal};
+use punctual_report::{document, html};
 use punctual_session::interrupts::Interrupts;
 use punctual_study::labs::collect;
 use punctual_study::labs::directory::Directory;
@@ -170,7 +170,7 @@ pub fn run(args: Args) -> Ending {
         outputs.add(report::write_junit(&document, file));
     }
     let directory = path.display().to_string();
-    let text = |options: &_| terminal::lab(&document, &directory, options);
+    let text = |options: &_| document::lab(&document, &directory, &[]).terminal(options);
     let places = [("lab", Some(path.as_path())), ("report", page.as_deref())];
     outputs.add(printing::print(&document, args.json, text, &places));
     if ran.interrupted {

@@ -1,9 +1,9 @@
 //! Heat maps: for each series, the maximum and the percentiles over the axes.
 
-use super::tables::figures_place;
 use crate::format::micros_f64;
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
+use crate::tables::lab_figures::figures_place;
 use punctual_bundle::lab::{AxisDocument, CellDocument, CellState, LabDocument};
 use punctual_bundle::summary::VerdictWord;
 use punctual_stats::lab::value;
@@ -149,7 +149,7 @@ fn of_cell(
     let mut made = Cell {
         class: scale.class(ns),
         exact: Some(format!("{ns} ns, {}", cell.name)),
-        leads_to: place_of(cell, series).and_then(|place| figures_place(lab, number, place)),
+        link: place_of(cell, series).and_then(|place| figures_place(lab, number, place)),
         ..Cell::figure(micros_f64(ns as f64), ns as f64)
     };
     if metric == "max" && verdict_of(cell, series) == Some(VerdictWord::NotMet) {

@@ -1,18 +1,18 @@
 //! A document as a page without a script.
 
-use super::page::{fill, policy};
-use super::plot::Plot;
-use super::table::{Table, capital, captioned, class};
-use super::text::{clip, name};
-use super::{BUILT, HtmlError};
-use crate::document::{Document, Item, List, Mark, Section, Title};
+use super::{Document, Item, List, Mark, Section, Title};
 use crate::format::plain;
+use crate::html::lab::Scripted;
+use crate::html::page::{STYLE, fill, policy, style};
+use crate::html::plot::Plot;
+use crate::html::table::{Table, capital, captioned, class};
+use crate::html::text::{clip, name};
+use crate::html::{BUILT, Drawing, HtmlError};
 use crate::tables::{self, Face, Tone};
 use minijinja::Value;
 use punctual_core::{Finding, Severity};
 use serde::Serialize;
 
-const STYLE: &str = include_str!("assets/report.css");
 /// Groups of sections beyond this number are counted but not shown.
 const GROUPS: usize = 500;
 /// Paragraphs are cut at this many characters.
@@ -30,13 +30,24 @@ struct Page<'a> {
     left_out: usize,
     version: &'static str,
     style: Value,
+    /// The script and its data.
+    script: Option<[Value; 2]>,
 }
 
 /// The sections below a heading.
 #[derive(Default, Serialize)]
 struct Group<'a> {
     heading: String,
+    /// The heading in the list of sections.
+    short: String,
     blocks: Vec<Block<'a>>,
+}
+
+impl Group<'_> {
+    fn new(heading: String, blocks: Vec<Block<'_>>) -> Group<'_> {
+        let short = heading.split([':', ',']).next().unwrap_or_default().to_owned();
+        Group { heading, short, blocks }
+    }
 }
 
 #[derive(Serialize)]
@@ -46,8 +57,9 @@ enum Block<'a> {
     About { lines: Vec<(String, String)> },
     Text { class: &'static str, text: String },
     List { items: Vec<Listed>, is_numbered: bool, more: usize },
-    Table { table: Table, title: String, look: Look },
+    Table { table: Table, title: String, look: Look, is_timed: bool },
     Plots { plots: &'a [Plot] },
+    Curves { drawing: &'a Drawing, reduced: &'a str },
     Findings { warnings: Vec<Warning> },
 }
 
@@ -88,22 +100,31 @@ impl Document {
     /// # Errors
     /// This build makes no pages, or a template does not fit its data.
     pub fn page(&self) -> Result<String, HtmlError> {
+        self.page_with(None)
+    }
+
+    pub(super) fn page_with(&self, scripted: Option<&Scripted>) -> Result<String, HtmlError> {
         if !BUILT {
             return Err(HtmlError::LeftOut);
         }
-        let mut groups = groups(self);
+        let mut groups = groups(self, scripted);
         let head = groups.remove(0).blocks;
         let left_out = groups.len().saturating_sub(GROUPS);
         groups.truncate(GROUPS);
+        let style = scripted.map_or_else(|| STYLE.to_owned(), |_| style());
+        let script = scripted.map_or("", |of| &of.script);
         let page = Page {
-            policy: Value::from_safe_string(policy(STYLE, "")),
+            policy: Value::from_safe_string(policy(&style, script)),
             kind: self.kind,
             title: title(&self.title),
             head,
             groups,
             left_out,
             version: env!("CARGO_PKG_VERSION"),
-            style: Value::from_safe_string(STYLE.to_owned()),
+            style: Value::from_safe_string(style),
+            script: scripted.map(|of| {
+                [&of.script, &of.embedded].map(|text| Value::from_safe_string(text.clone()))
+            }),
         };
         fill("document.html", &page, self.timebase)
     }
@@ -124,7 +145,7 @@ fn title(text: &str) -> String {
 }
 
 /// The sections in groups, each with its heading; the first are before any heading.
-fn groups(document: &Document) -> Vec<Group<'_>> {
+fn groups<'a>(document: &'a Document, scripted: Option<&'a Scripted>) -> Vec<Group<'a>> {
     let mut all = vec![Group::default()];
     // The title of a table is a heading of its own, or one below that of its group.
     let mut is_within = false;
@@ -132,7 +153,7 @@ fn groups(document: &Document) -> Vec<Group<'_>> {
         let last = all.len() - 1;
         match section {
             Section::Heading(text) => {
-                all.push(Group { heading: title(text), blocks: Vec::new() });
+                all.push(Group::new(title(text), Vec::new()));
                 is_within = true;
             }
             Section::Table(table, Title::Heading) if is_within => {
@@ -140,11 +161,16 @@ fn groups(document: &Document) -> Vec<Group<'_>> {
             }
             Section::Table(table, Title::Heading) => {
                 let blocks = vec![of_table(table, Look::Bare)];
-                all.push(Group { heading: captioned(table).0, blocks });
+                all.push(Group::new(captioned(table).0, blocks));
             }
             Section::Findings(found) if !found.is_empty() => {
                 let blocks = vec![Block::Findings { warnings: warnings(found) }];
-                all.push(Group { heading: "Warnings".to_owned(), blocks });
+                all.push(Group::new("Warnings".to_owned(), blocks));
+            }
+            Section::Curves => {
+                let curves =
+                    scripted.map(|of| Block::Curves { drawing: &of.drawing, reduced: &of.reduced });
+                all[last].blocks.extend(curves);
             }
             section => all[last].blocks.extend(block(section)),
         }
@@ -166,7 +192,7 @@ fn block(section: &Section) -> Option<Block<'_>> {
         Section::Table(table, Title::Folded | Title::List) => of_table(table, Look::Folded),
         Section::Table(table, _) => of_table(table, Look::Captioned),
         Section::Plots(plots) => Block::Plots { plots },
-        Section::Heading(_) | Section::Findings(_) => return None,
+        Section::Heading(_) | Section::Findings(_) | Section::Curves => return None,
     })
 }
 
@@ -187,7 +213,7 @@ fn of_table(table: &tables::Table, look: Look) -> Block<'_> {
     if look != Look::Captioned {
         drawn.caption = remarks;
     }
-    Block::Table { table: drawn, title, look }
+    Block::Table { table: drawn, title, look, is_timed: !table.untimed }
 }
 
 fn of_list(list: &List) -> Block<'_> {

@@ -1,0 +1,224 @@
+//! A lab: the answer, the causes, each series with its cells, the effect of each axis, the
+//! requirements, the failures.
+
+use super::{Document, Item, Mark, Section, Title};
+use crate::format::{clipped, counted};
+use crate::html::lab::heat;
+use crate::html::plot::Plot;
+use crate::html::text::instant;
+use crate::html::{self, HtmlError};
+use crate::sentence::lab as words;
+use crate::tables::lab::{effects, judgements, worst};
+use crate::tables::{Face, Tone, lab_figures};
+use punctual_bundle::Bundle;
+use punctual_bundle::lab::{AxisDocument, CellDocument, LabDocument};
+use punctual_bundle::summary::VerdictWord;
+use std::cmp::Reverse;
+
+const NAME_WIDTH: usize = 48;
+/// Problems that a terminal lists.
+const LISTED: usize = 12;
+/// The number of worst cells whose calls a terminal lists.
+const CALLS: usize = 4;
+/// Targets that are named.
+const TARGETS: usize = 6;
+
+/// `directory` is inserted into the commands; `pages` are the links to the page of each cell.
+pub fn lab(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Document {
+    let mut document = Document::new("lab", &lab.name, lab.timebase());
+    document.only(Face::Terminal, |document| {
+        let name = clipped(&lab.name, NAME_WIDTH, false);
+        document.paragraph(Tone::Plain, format!("lab {name}: {}", words::extent(lab)), [0, 2]);
+    });
+    answer(&mut document, lab, directory);
+    document.only(Face::Page, |document| {
+        document.add(Section::About(about(lab)));
+        document.texts(Tone::Faint, lab.limits.iter().map(|of| format!("{LIMITS}: {of}")));
+    });
+    explained(&mut document, lab, pages);
+    document.only(Face::Terminal, |document| {
+        for (phase, series) in lab.series() {
+            document.heading(clipped(&format!("{phase}/{series}"), NAME_WIDTH, false));
+            document.table(Title::Above, lab_figures::of_series(lab, &phase, &series));
+        }
+    });
+    document.only(Face::Page, |document| figures(document, lab));
+    document.table(Title::Heading, effects(lab));
+    document.only(Face::Page, |document| {
+        document.text(
+            Tone::Faint,
+            "Pairs of cells that differ in this axis alone, seed by seed; the mean of their ratios \
+             with Student's 95 % interval, each pair an observation (fewer than three pairs: each \
+             seed). Where the single pairs lie far apart, the effect depends on the other axes.",
+        );
+    });
+    judged(&mut document, lab);
+    document.only(Face::Page, |document| {
+        document.table(Title::Heading, lab_figures::seeds(lab, directory));
+        document.table(Title::Heading, lab_figures::cells(lab, directory, pages));
+    });
+    problems(&mut document, lab);
+    if !lab.limits.is_empty() {
+        document.only(Face::Terminal, |document| {
+            document.heading(LIMITS);
+            let limits = lab.limits.iter();
+            document.list(usize::MAX, limits.map(|of| Item::new(Mark::None, Tone::Faint, of)));
+        });
+    }
+    document
+}
+
+/// The page, with the curves of `pooled`: the bundles of the cells in order, all seeds combined
+/// (`None` for a cell without one).
+///
+/// # Errors
+/// This build makes no pages, or a template does not fit its data.
+pub fn lab_page(
+    lab: &LabDocument,
+    pooled: &[Option<Bundle>],
+    pages: &[Option<String>],
+    directory: &str,
+) -> Result<String, HtmlError> {
+    let document = self::lab(lab, directory, pages);
+    html::lab::fitted(lab, pooled, |scripted| document.page_with(Some(scripted)))
+}
+
+const LIMITS: &str = "limits of these figures";
+
+/// The verdict, the worst sample of all, and how to examine it.
+fn answer(document: &mut Document, lab: &LabDocument, directory: &str) {
+    let is_invalid = lab.cells.iter().any(CellDocument::has_failed);
+    document.only(Face::Page, |document| match lab.finished {
+        _ if is_invalid => document.text(Tone::Bad, "Not every cell is valid."),
+        false => document.text(Tone::Uncertain, "Not every cell ran to completion."),
+        true => {}
+    });
+    let tone = lab.verdict.map_or(Tone::Plain, Tone::from);
+    let verdict = words::verdict(lab).map(|text| ("verdict", tone, text));
+    let figure = words::figure(lab).map(|text| ("figure", Tone::Plain, text));
+    let to_do = words::to_do(lab, directory).map(|text| ("to do", Tone::Plain, text));
+    let lines: Vec<_> = verdict.into_iter().chain(figure).chain(to_do).collect();
+    if !lines.is_empty() {
+        document.add(Section::Answer(lines));
+    }
+}
+
+fn about(lab: &LabDocument) -> Vec<(String, String)> {
+    let axis = |axis: &AxisDocument| format!("{}: {}", axis.name, axis.values.join(", "));
+    let axes: Vec<String> = lab.axes.iter().map(axis).collect();
+    let mut targets: Vec<&str> = lab.cells.iter().map(|cell| cell.target.as_str()).collect();
+    targets.dedup();
+    targets.truncate(TARGETS);
+    let lines = [
+        ("Extent", words::extent(lab)),
+        ("Axes", if axes.is_empty() { "none".to_owned() } else { axes.join("; ") }),
+        ("Run on", targets.join(", ")),
+        ("First run", instant(lab.created)),
+        ("Made with", format!("punctual {}", lab.punctual)),
+    ];
+    lines.map(|(word, text)| (word.to_owned(), text)).into()
+}
+
+/// The causes of the worst sample of each cell. The page's table has the calls and reasons, too.
+fn explained(document: &mut Document, lab: &LabDocument, pages: &[Option<String>]) {
+    let table = worst(lab, pages);
+    if table.rows.is_empty() {
+        return;
+    }
+    document.table(Title::Heading, table);
+    document.only(Face::Terminal, |document| {
+        let known = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
+        let mut called: Vec<_> =
+            known.clone().filter(|(_, worst)| !worst.calls.is_empty()).collect();
+        called.sort_by_key(|(_, worst)| Reverse(worst.latency));
+        let called = called.into_iter().take(CALLS).map(|(cell, worst)| {
+            let name = clipped(&cell.name, NAME_WIDTH, false);
+            let text = format!("calls in {name}: {}", words::calls(worst));
+            Item::new(Mark::None, Tone::Faint, text)
+        });
+        let why = known.filter_map(|(cell, worst)| Some((cell, worst.unexplained.as_deref()?)));
+        let why = why.take(LISTED).map(|(cell, why)| {
+            let text = format!("{} is not explained: {why}", cell.name);
+            Item::new(Mark::None, Tone::Uncertain, text)
+        });
+        document.list(usize::MAX, called.chain(why));
+    });
+}
+
+/// Heat maps, curves and figures of all cells, and published ones.
+fn figures(document: &mut Document, lab: &LabDocument) {
+    let heat = heat::tables(lab);
+    if !heat.is_empty() {
+        document.heading("heat map");
+        document.plots(heat.into_iter().map(Plot::Heat));
+        document.heading("all curves");
+        document.add(Section::Curves);
+        document.table(Title::Heading, lab_figures::all(lab));
+    }
+    let published: Vec<_> = lab.published.iter().filter(|of| !of.rows.is_empty()).collect();
+    if !published.is_empty() {
+        document.heading("published figures and those of this lab");
+        for one in published {
+            document.text(Tone::Plain, &one.setup);
+            document.table(Title::Above, lab_figures::published(lab, one));
+        }
+        document.text(
+            Tone::Faint,
+            "Absolute figures depend on the machine (in virtual time, they do not): compare the \
+             trend, that is, which figure is larger and by what factor.",
+        );
+    }
+}
+
+/// The claims of publications, and the margins of equivalence.
+fn judged(document: &mut Document, lab: &LabDocument) {
+    let judgements = judgements(lab);
+    if judgements.rows.is_empty() {
+        return;
+    }
+    document.table(Title::Heading, judgements);
+    document.only(Face::Page, |document| {
+        document.text(
+            Tone::Faint,
+            "Reproduced: as large as published or larger; weaker: smaller; absent: nothing, where \
+             as much as was published would have shown; reversed: the opposite. Equivalent: the \
+             90 % interval of the difference is within the margin that the plan states.",
+        );
+    });
+}
+
+/// Requirements, those that are not met by name; and what failed.
+fn problems(document: &mut Document, lab: &LabDocument) {
+    let mut open: Vec<Item> = Vec::new();
+    let mut met = 0;
+    for (cell, series) in
+        lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series)))
+    {
+        for one in &series.requirements {
+            match one.verdict {
+                VerdictWord::Met => met += 1,
+                _ => {
+                    let text = words::requirement(cell, series, one);
+                    open.push(Item::new(Mark::None, Tone::Bad, text));
+                }
+            }
+        }
+    }
+    if !open.is_empty() || met > 0 {
+        document.heading("requirements");
+        document.list(LISTED, open);
+    }
+    if met > 0 {
+        let all = counted(met, "combination");
+        document.text(Tone::Plain, format!("met: {all} of a requirement and a series of a cell"));
+    }
+    let troubles = lab.cells.iter().flat_map(|cell| {
+        let item = |text| Item::new(Mark::None, Tone::Bad, format!("{}: {text}", cell.name));
+        cell.trouble.iter().map(item)
+    });
+    let troubles: Vec<Item> = troubles.collect();
+    if !troubles.is_empty() {
+        document.heading("trouble");
+        document.list(LISTED, troubles);
+    }
+}
