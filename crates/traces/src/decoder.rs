@@ -1,8 +1,10 @@
 //! Converts records of any format to events, names and counts.
 
+use crate::bytes::until_nul;
 use crate::facts::TracepointCount;
 use crate::marks::Marks;
 use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
+use crate::quick::IdMap;
 pub(crate) use crate::stamp::Head;
 use crate::syscall::{Call, NumberedCalls};
 use punctual_core::event::{
@@ -48,9 +50,11 @@ pub(crate) struct Decoder {
     cpus: Vec<Cpu>,
     /// The first and the last instant.
     first: Option<(i64, i64)>,
-    comms: HashMap<Tid, [u8; COMM]>,
-    processes: HashMap<Tid, u32>,
-    futexes: HashMap<Tid, Futex>,
+    comms: IdMap<Tid, [u8; COMM]>,
+    /// The names set last, as almost every event repeats some.
+    named: Named,
+    processes: IdMap<Tid, u32>,
+    futexes: IdMap<Tid, Futex>,
     irqs: BTreeMap<u32, String>,
     vectors: BTreeMap<u8, String>,
     /// Names in place of numbers; see [`Decoder::intern`].
@@ -74,6 +78,17 @@ pub(crate) struct Decoder {
 }
 
 pub(crate) const COMM: usize = 16;
+
+/// A name at the place of its task's id.
+#[derive(Debug)]
+struct Named(Box<[(Tid, [u8; COMM]); NAMED]>);
+const NAMED: usize = 1 << 8;
+
+impl Default for Named {
+    fn default() -> Named {
+        Named(Box::new([(Tid::IDLE, [0; COMM]); NAMED]))
+    }
+}
 
 /// The range of numbers for function names that text has instead of addresses: no kernel has code
 /// there.
@@ -356,12 +371,17 @@ impl Decoder {
 
     /// Sets the name of a task.
     pub(crate) fn comm(&mut self, tid: Tid, comm: &[u8]) {
-        let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len()).min(COMM - 1);
+        let end = until_nul(comm).len().min(COMM - 1);
         if end == 0 || tid == Tid::IDLE || comm[..end] == *b"<...>" {
             return;
         }
         let mut fixed = [0; COMM];
         fixed[..end].copy_from_slice(&comm[..end]);
+        let last = &mut self.named.0[tid.0 as usize % NAMED];
+        if *last == (tid, fixed) {
+            return;
+        }
+        *last = (tid, fixed);
         if let Some(known) = self.comms.get_mut(&tid) {
             *known = fixed;
         } else if self.comms.len() < MOST_TASKS {
@@ -572,8 +592,7 @@ impl Decoder {
     pub(crate) fn names(&self) -> Names {
         let mut tasks: BTreeMap<Tid, TaskName> = BTreeMap::new();
         for (tid, comm) in &self.comms {
-            let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM);
-            tasks.entry(*tid).or_default().comm = lossy(&comm[..end]);
+            tasks.entry(*tid).or_default().comm = lossy(until_nul(comm));
         }
         for (tid, process) in &self.processes {
             tasks.entry(*tid).or_default().process = *process;

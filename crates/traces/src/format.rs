@@ -1,6 +1,6 @@
 //! Tracepoints as described by their `format` files (Documentation/trace/events.rst).
 
-use crate::bytes::ByteOrder;
+use crate::bytes::{ByteOrder, until_nul};
 use punctual_core::event::{FieldKind, RecordBytes, RecordField, TracepointFormat};
 
 /// The position of a field in a record.
@@ -186,9 +186,7 @@ impl Field {
             Place::Here => record.get(self.offset..self.offset + self.size),
             _ => place(),
         };
-        let bytes = bytes.unwrap_or_default();
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        &bytes[..end]
+        until_nul(bytes.unwrap_or_default())
     }
 }
 

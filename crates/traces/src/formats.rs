@@ -5,8 +5,8 @@ use crate::cursor::Cursor;
 use crate::format::Format;
 use crate::layout::Layout;
 use crate::page::PageShape;
+use crate::quick::IdMap;
 use crate::{TraceError, TraceFormat};
-use std::collections::HashMap;
 
 /// Limits for hostile files.
 const MOST_TEXT: usize = 1 << 12;
@@ -22,13 +22,13 @@ pub(crate) struct EventFormats {
     long: usize,
     pub(crate) shape: PageShape,
     /// By `common_type`.
-    pub(crate) layouts: HashMap<u16, Layout>,
+    pub(crate) layouts: IdMap<u16, Layout>,
 }
 
 impl EventFormats {
     pub(crate) fn new(of: TraceFormat, order: ByteOrder, long: usize) -> EventFormats {
         let shape = PageShape::parse("", long, order);
-        EventFormats { of, order, long, shape, layouts: HashMap::new() }
+        EventFormats { of, order, long, shape, layouts: IdMap::default() }
     }
 
     /// Reads the header of pages; that of events is known.

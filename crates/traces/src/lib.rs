@@ -25,6 +25,7 @@ mod meaning;
 pub mod page;
 mod perf;
 mod perfetto;
+mod quick;
 mod reader;
 mod recognize;
 mod reorder;

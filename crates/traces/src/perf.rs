@@ -5,6 +5,7 @@ mod head;
 mod packed;
 mod records;
 mod switches;
+mod window;
 
 use crate::bytes::ByteOrder;
 use crate::dat::lines_of_tasks;
@@ -18,7 +19,7 @@ use head::PerfHead;
 use punctual_core::event::{Event, Tid};
 use records::{Record, Records, kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{BufReader, Read};
+use std::io::Read;
 use switches::Switches;
 
 /// Whether a file has the first bytes of this format.
@@ -39,8 +40,6 @@ pub(crate) struct PerfReader {
     rounds: Rounds,
     decoder: Decoder,
     read: VecDeque<Event>,
-    /// Events decoded before the first call.
-    begun: VecDeque<Event>,
     /// Events of each CPU that perf reports as lost at the end.
     lost: BTreeMap<u16, u64>,
     /// CPUs whose events are currently throttled.
@@ -50,12 +49,10 @@ pub(crate) struct PerfReader {
     switches: Option<Switches>,
 }
 
-/// The number of records between two checks of the output.
+/// The number of events between two checks of the output.
 const AT_ONCE: usize = 1024;
 /// The maximum number of CPUs.
 const MOST_CPUS: usize = 1 << 14;
-/// The number of bytes read at once.
-const BUFFER: usize = 1 << 18;
 
 impl PerfReader {
     fn open(file: Box<dyn ReadAt>) -> Result<PerfReader, TraceError> {
@@ -88,23 +85,20 @@ impl PerfReader {
 
     /// Reads up to the first sample, which follows a pipe's statements about itself.
     fn begin(mut self) -> Result<PerfReader, TraceError> {
-        let mut begun = VecDeque::new();
-        while !self.prepared && self.take(&mut begun)? {}
+        while !self.prepared && self.take()? {}
         if !self.prepared {
             self.prepare()?;
         }
-        self.begun = begun;
         Ok(self)
     }
 
     fn of(head: PerfHead, records: Box<dyn Read>) -> PerfReader {
         PerfReader {
-            records: Records::new(Box::new(BufReader::with_capacity(BUFFER, records)), head.order),
+            records: Records::new(records, head.order),
             head,
             rounds: Rounds::default(),
             decoder: Decoder::default(),
             read: VecDeque::new(),
-            begun: VecDeque::new(),
             lost: BTreeMap::new(),
             throttled: BTreeSet::new(),
             prepared: false,
@@ -139,16 +133,15 @@ impl PerfReader {
 
 /// Takes one record after the other.
 impl PerfReader {
-    fn take(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+    fn take(&mut self) -> Result<bool, TraceError> {
         let order = self.head.order;
         match self.records.next().map_err(head::unreadable)? {
             None => {
-                self.rounds.end(out);
-                self.end();
+                self.rounds.end();
                 return Ok(false);
             }
             Some(Record::RoundEnds) => self.rounds.ends(),
-            Some(Record::RoundComplete) => self.rounds.complete(out),
+            Some(Record::RoundComplete) => self.rounds.complete(),
             Some(Record::TracingData(bytes)) => self.head.tracing_data(&bytes)?,
             Some(Record::Of(kind, record)) => {
                 let payload = record.get(8..).unwrap_or_default();
@@ -166,7 +159,7 @@ impl PerfReader {
                         } else {
                             sample(&mut self.head, &mut self.decoder, record, &mut self.read);
                         }
-                        self.rounds.take(&mut self.read, out);
+                        self.rounds.take(&mut self.read);
                     }
                     kind::ID_INDEX => self.head.id_index(payload),
                     kind::COMM | kind::FORK => task(kind, payload, order, &mut self.decoder),
@@ -179,7 +172,7 @@ impl PerfReader {
                             (&mut self.lost, &mut self.throttled),
                             &mut self.read,
                         );
-                        self.rounds.take(&mut self.read, out);
+                        self.rounds.take(&mut self.read);
                     }
                     kind::SWITCH | kind::SWITCH_CPU_WIDE if self.switches.is_some() => {
                         let attr = self.head.attr(|attr| attr.id_of_other(record, order));
@@ -292,9 +285,9 @@ fn without_tracepoints() -> TraceError {
 
 impl Reader for PerfReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        out.append(&mut self.begun);
-        for _ in 0..AT_ONCE {
-            if !self.take(out)? {
+        while !self.rounds.give(AT_ONCE, out) && out.len() < AT_ONCE {
+            if !self.take()? && !self.rounds.give(AT_ONCE, out) {
+                self.end();
                 return Ok(false);
             }
         }

@@ -31,8 +31,6 @@ pub(crate) struct PerfettoReader {
     rounds: Rounds,
     decoder: Decoder,
     read: VecDeque<Event>,
-    /// Events decoded before the first call.
-    begun: VecDeque<Event>,
     /// The clock of ftrace (an FtraceClock), after the first bundle.
     clock: Option<u64>,
     /// The offset of the ftrace clock from CLOCK_BOOTTIME, and of that from CLOCK_MONOTONIC.
@@ -51,8 +49,8 @@ pub(crate) struct PerfettoReader {
 const MOST_WRITERS: usize = 1 << 16;
 const MOST_CPUS: usize = 1 << 14;
 const MOST_TEXT: usize = 1 << 12;
-/// The number of packets between two checks of the output.
-const AT_ONCE: usize = 64;
+/// The number of events between two checks of the output.
+const AT_ONCE: usize = 1024;
 /// Clocks are read one after the other: readings this near are of the same clock.
 const ONE_CLOCK: i64 = 10_000;
 
@@ -76,7 +74,6 @@ impl PerfettoReader {
             rounds: Rounds::default(),
             decoder: Decoder::default(),
             read: VecDeque::new(),
-            begun: VecDeque::new(),
             clock: None,
             from_boot: None,
             boot_ahead: None,
@@ -86,8 +83,7 @@ impl PerfettoReader {
             machine: None,
             version: None,
         };
-        let mut begun = VecDeque::new();
-        while reader.clock.is_none() && reader.take(&mut begun)? {}
+        while reader.clock.is_none() && reader.take()? {}
         if reader.clock.is_none() {
             return Err(TraceError::Unsupported(
                 "this trace of Perfetto has no events of the kernel: record the data source \
@@ -95,14 +91,12 @@ impl PerfettoReader {
                     .to_owned(),
             ));
         }
-        reader.begun = begun;
         Ok(reader)
     }
 
-    fn take(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+    fn take(&mut self) -> Result<bool, TraceError> {
         let Some(packet) = self.packets.next()? else {
-            self.rounds.end(out);
-            self.end();
+            self.rounds.end();
             return Ok(false);
         };
         let mut fields = Fields::of(&packet);
@@ -133,7 +127,7 @@ impl PerfettoReader {
                 self.bundles.dropped();
             }
             self.bundles.take(events, &mut self.decoder, &mut self.read);
-            self.rounds.take(&mut self.read, out);
+            self.rounds.take(&mut self.read);
         }
         Ok(true)
     }
@@ -262,9 +256,9 @@ fn processes(tree: &[u8], decoder: &mut Decoder) {
 
 impl Reader for PerfettoReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        out.append(&mut self.begun);
-        for _ in 0..AT_ONCE {
-            if !self.take(out)? {
+        while !self.rounds.give(AT_ONCE, out) && out.len() < AT_ONCE {
+            if !self.take()? && !self.rounds.give(AT_ONCE, out) {
+                self.end();
                 return Ok(false);
             }
         }

@@ -21,23 +21,28 @@ impl Reorder {
 
     pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
         for event in from.drain(..) {
+            if self.most == 0 {
+                self.give(event, out);
+                continue;
+            }
             // Most come in order: the position is searched from the end.
             let later = self.held.iter().rev().take_while(|held| held.at > event.at).count();
             self.held.insert(self.held.len() - later, event);
-            while self.held.len() > self.most {
-                self.give(out);
+            if self.held.len() > self.most
+                && let Some(event) = self.held.pop_front()
+            {
+                self.give(event, out);
             }
         }
     }
 
     pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
-        while !self.held.is_empty() {
-            self.give(out);
+        for event in std::mem::take(&mut self.held) {
+            self.give(event, out);
         }
     }
 
-    fn give(&mut self, out: &mut VecDeque<Event>) {
-        let Some(event) = self.held.pop_front() else { return };
+    fn give(&mut self, event: Event, out: &mut VecDeque<Event>) {
         if self.last.is_some_and(|last| event.at.0 < last) {
             self.dropped += 1;
             return;

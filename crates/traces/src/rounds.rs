@@ -1,7 +1,7 @@
 //! Sorts by time the events that each CPU wrote in turn.
 
 use punctual_core::event::Event;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Holds events until no older one can follow.
@@ -9,26 +9,44 @@ use std::collections::{BinaryHeap, VecDeque};
 /// perf copies the buffers of all CPUs in rounds. When a round ends, all events are complete that
 /// are older than the newest event of the previous round. A file without rounds is in order as far
 /// as this can hold events.
+///
+/// The buffer of a CPU is in order of time: its events form a lane, and lanes are merged.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    held: BinaryHeap<Held>,
+    /// The events of each CPU, oldest first.
+    lanes: Vec<VecDeque<Held>>,
+    /// The oldest event of each lane that has one.
+    heads: BinaryHeap<Reverse<(Key, usize)>>,
+    /// Events that are older than one before them in their lane.
+    strays: BinaryHeap<Reverse<Held>>,
+    held: usize,
     taken: u64,
     newest: i64,
     /// The newest events at the ends of incomplete rounds.
     ends: VecDeque<i64>,
     before: i64,
+    /// Up to which instant the events are complete.
+    complete: Option<i64>,
 }
+
+/// The instant; among equal ones, the order of the file.
+type Key = (i64, u64);
 
 #[derive(Debug)]
 struct Held {
-    key: (i64, u64),
+    taken: u64,
     event: Event,
 }
 
+impl Held {
+    fn key(&self) -> Key {
+        (self.event.at.0, self.taken)
+    }
+}
+
 impl Ord for Held {
-    /// The oldest is the greatest; among equal instants, the first.
     fn cmp(&self, other: &Held) -> Ordering {
-        other.key.cmp(&self.key)
+        self.key().cmp(&other.key())
     }
 }
 
@@ -40,27 +58,42 @@ impl PartialOrd for Held {
 
 impl PartialEq for Held {
     fn eq(&self, other: &Held) -> bool {
-        self.key == other.key
+        self.key() == other.key()
     }
 }
 
 impl Eq for Held {}
 
-/// The maximum number of held events, of 64 bytes each. Later events older than the returned ones
+/// The maximum number of held events, of 56 bytes each. Later events older than the returned ones
 /// are counted and dropped.
 const MOST_HELD: usize = 1 << 20;
+/// Later than every event.
+const NEVER: Key = (i64::MAX, u64::MAX);
 
 impl Rounds {
     /// Takes events in the order of the file.
-    pub(crate) fn take(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
+    pub(crate) fn take(&mut self, from: &mut VecDeque<Event>) {
         for event in from.drain(..) {
             self.newest = self.newest.max(event.at.0);
             self.taken += 1;
-            self.held.push(Held { key: (event.at.0, self.taken), event });
+            self.hold(Held { taken: self.taken, event });
         }
-        while self.held.len() > MOST_HELD {
-            out.extend(self.held.pop().map(|held| held.event));
+    }
+
+    fn hold(&mut self, held: Held) {
+        self.held += 1;
+        let cpu = usize::from(held.event.cpu);
+        if cpu >= self.lanes.len() {
+            self.lanes.resize_with(cpu + 1, VecDeque::new);
         }
+        match self.lanes[cpu].back() {
+            Some(last) if last.event.at > held.event.at => {
+                return self.strays.push(Reverse(held));
+            }
+            Some(_) => {}
+            None => self.heads.push(Reverse((held.key(), cpu))),
+        }
+        self.lanes[cpu].push_back(held);
     }
 
     /// A round ends; compressed data may still contain more of it.
@@ -69,25 +102,61 @@ impl Rounds {
     }
 
     /// The oldest ended round is complete.
-    pub(crate) fn complete(&mut self, out: &mut VecDeque<Event>) {
-        self.give(self.before, out);
+    pub(crate) fn complete(&mut self) {
+        self.complete = Some(self.before);
         self.before = self.ends.pop_front().unwrap_or(self.before);
     }
 
-    pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
-        self.give(i64::MAX, out);
+    pub(crate) fn end(&mut self) {
+        self.complete = Some(i64::MAX);
     }
 
-    fn give(&mut self, until: i64, out: &mut VecDeque<Event>) {
-        while self.held.peek().is_some_and(|held| held.key.0 <= until) {
-            out.extend(self.held.pop().map(|held| held.event));
+    /// Appends complete events; `false` if there were less than `most`.
+    pub(crate) fn give(&mut self, most: usize, out: &mut VecDeque<Event>) -> bool {
+        let end = out.len() + most;
+        while out.len() < end {
+            let (until, keep) = match self.complete {
+                _ if self.held > MOST_HELD => (i64::MAX, MOST_HELD),
+                Some(until) => (until, 0),
+                None => return false,
+            };
+            let stray = self.strays.peek().map_or(NEVER, |Reverse(held)| held.key());
+            let head = self.heads.peek().map_or(NEVER, |Reverse((key, _))| *key);
+            if stray.min(head) > (until, u64::MAX - 1) {
+                self.complete = None;
+                return false;
+            }
+            if stray < head {
+                self.held -= 1;
+                out.extend(self.strays.pop().map(|Reverse(held)| held.event));
+            } else if let Some(Reverse((_, lane))) = self.heads.pop() {
+                let next = self.heads.peek().map_or(NEVER, |Reverse((key, _))| *key);
+                let until = next.min(stray).min((until, u64::MAX));
+                let most = (self.held - keep).min(end - out.len());
+                self.give_of(lane, until, most, out);
+            }
         }
+        true
+    }
+
+    /// Appends events of a lane up to the first of another.
+    fn give_of(&mut self, lane: usize, until: Key, most: usize, out: &mut VecDeque<Event>) {
+        let events = &mut self.lanes[lane];
+        for _ in 0..most {
+            if events.front().is_none_or(|first| first.key() > until) {
+                break;
+            }
+            self.held -= 1;
+            out.extend(events.pop_front().map(|held| held.event));
+        }
+        self.heads.extend(events.front().map(|first| Reverse((first.key(), lane))));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use punctual_core::MonotonicNs;
     use punctual_core::event::{EventKind, Tid};
 
@@ -98,25 +167,45 @@ mod tests {
     #[test]
     fn a_completed_round_releases_events_up_to_the_previous_round() {
         let mut rounds = Rounds::default();
-        let mut out = VecDeque::new();
-        let given = |out: &mut VecDeque<Event>| -> Vec<i64> {
-            out.drain(..).map(|event| event.at.0).collect()
+        let given = |rounds: &mut Rounds| -> Vec<i64> {
+            let mut out = VecDeque::new();
+            while rounds.give(2, &mut out) {}
+            out.iter().map(|event| event.at.0).collect()
         };
-        rounds.take(&mut [1, 5, 2, 3].map(event).into(), &mut out);
+        rounds.take(&mut [1, 5, 2, 3].map(event).into());
         rounds.ends();
-        rounds.complete(&mut out);
-        assert_eq!(given(&mut out), []);
-        rounds.take(&mut [4, 7, 6].map(event).into(), &mut out);
+        rounds.complete();
+        assert_eq!(given(&mut rounds), []);
+        rounds.take(&mut [4, 7, 6].map(event).into());
         rounds.ends();
         // Compressed events follow the end of their round.
-        rounds.take(&mut [5, 9].map(event).into(), &mut out);
-        rounds.complete(&mut out);
-        assert_eq!(given(&mut out), [1, 2, 3, 4, 5, 5]);
-        rounds.take(&mut [8].map(event).into(), &mut out);
+        rounds.take(&mut [5, 9].map(event).into());
+        rounds.complete();
+        assert_eq!(given(&mut rounds), [1, 2, 3, 4, 5, 5]);
+        rounds.take(&mut [8].map(event).into());
         rounds.ends();
-        rounds.complete(&mut out);
-        assert_eq!(given(&mut out), [6, 7]);
-        rounds.end(&mut out);
-        assert_eq!(given(&mut out), [8, 9]);
+        rounds.complete();
+        assert_eq!(given(&mut rounds), [6, 7]);
+        rounds.end();
+        assert_eq!(given(&mut rounds), [8, 9]);
+    }
+
+    proptest! {
+        #[test]
+        fn rounds_return_all_events_by_time_and_equal_ones_as_the_file_has_them(
+            taken in proptest::collection::vec((0i64..100, 0u16..4), 0..300),
+        ) {
+            let (mut rounds, mut out) = (Rounds::default(), VecDeque::new());
+            let mut sorted = Vec::new();
+            for (number, (at, cpu)) in taken.into_iter().enumerate() {
+                let event = Event { tid: Tid(number as u32), cpu, ..event(at) };
+                sorted.push(event);
+                rounds.take(&mut [event].into());
+            }
+            rounds.end();
+            while rounds.give(7, &mut out) {}
+            sorted.sort_by_key(|event| event.at);
+            prop_assert_eq!(Vec::from(out), sorted);
+        }
     }
 }

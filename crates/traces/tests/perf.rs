@@ -2,8 +2,8 @@
 //! features; the counts are those of `perf script`.
 
 use proptest::prelude::*;
-use punctual_core::Event;
 use punctual_core::event::{EventKind, Group, Tid};
+use punctual_core::{Event, Finding};
 use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
 
 const SERVO: &[u8] = include_bytes!("data/servo.perf.data");
@@ -90,6 +90,40 @@ fn perf_data_from_a_pipe_has_the_events_of_a_file() {
         Trace::open_stream(std::io::Cursor::new(SERVO)),
         Err(TraceError::NotStreamable(TraceFormat::PerfData))
     ));
+}
+
+#[test]
+fn data_of_hardware_tracers_are_skipped_and_may_be_cut_off() {
+    let (events, _) = read(&pipe());
+    let begin = pipe().len() - word(48);
+    // Before all records, behind the first compressed one, and at the end; more bytes than are
+    // read at once.
+    for (at, size) in [(begin, 24u64), (begin + 828, 300_000), (pipe().len(), 300_000)] {
+        // PERF_RECORD_AUXTRACE states how many bytes follow it; in them is no sound record.
+        let mut aux = (71u64 | 48 << 48).to_le_bytes().to_vec();
+        aux.extend(size.to_le_bytes());
+        aux.resize(48 + size as usize, 1);
+        let mut with = pipe();
+        with.splice(at..at, aux);
+        assert_eq!(read(&with).0, events);
+        if at == pipe().len() {
+            let (of_cut, facts) = read(&with[..with.len() - 1]);
+            assert_eq!(of_cut, events);
+            let is_cut = |finding: &Finding| finding.id == "trace-cut-off";
+            assert!(facts.recorded.findings.iter().any(is_cut));
+        }
+    }
+}
+
+#[test]
+fn a_pipe_cut_off_anywhere_has_events_of_the_whole_one() {
+    let (events, _) = read(&pipe());
+    let begin = pipe().len() - word(48);
+    for end in (begin..pipe().len()).step_by(97) {
+        let mut rest = events.iter();
+        let (part, _) = read(&pipe()[..end]);
+        assert!(part.iter().all(|event| rest.any(|other| other == event)), "{end}");
+    }
 }
 
 #[test]

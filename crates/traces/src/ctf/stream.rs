@@ -5,6 +5,7 @@ use super::class::{Classes, StreamClass};
 use super::event::Machine;
 use super::layout::Layout;
 use crate::ReadAt;
+use crate::bytes::until_nul;
 use crate::decoder::{Decoder, Head};
 use punctual_core::Event;
 use std::collections::VecDeque;
@@ -344,8 +345,6 @@ impl Stream {
         let Value::Text(from, to) = value else { return &[] };
         let at = |byte: u64| usize::try_from(byte.saturating_sub(self.window_from)).ok();
         let bytes = at(from).zip(at(to)).and_then(|(from, to)| self.window.get(from..to));
-        let bytes = bytes.unwrap_or_default();
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        &bytes[..end]
+        until_nul(bytes.unwrap_or_default())
     }
 }

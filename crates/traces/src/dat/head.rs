@@ -1,6 +1,6 @@
 //! The parts of a trace.dat before its data (trace-cmd.dat.v6(5), trace-cmd.dat.v7(5)).
 
-use crate::bytes::ByteOrder;
+use crate::bytes::{ByteOrder, until_nul};
 use crate::compression::Compression;
 use crate::cursor::Cursor;
 use crate::formats::EventFormats;
@@ -171,7 +171,7 @@ impl DatHead {
 
     fn buffer_6(&mut self, data: &[u8]) -> Option<(u64, u32)> {
         let at = self.order.at(data, 0, 8)?;
-        let name = data.get(8..)?.split(|byte| *byte == 0).next()?;
+        let name = until_nul(data.get(8..)?);
         if self.instances.len() >= MOST_DATA {
             return None;
         }
@@ -316,8 +316,8 @@ impl DatHead {
     /// An option of both versions.
     fn option(&mut self, kind: u64, data: &[u8]) {
         let text = || {
-            let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
-            String::from_utf8_lossy(&data[..end.min(MOST_TEXT)]).trim().to_owned()
+            let text = until_nul(data);
+            String::from_utf8_lossy(&text[..text.len().min(MOST_TEXT)]).trim().to_owned()
         };
         match kind {
             2 if self.statistics.len() < MOST_DATA => self.statistics.push(text()),
@@ -349,8 +349,7 @@ impl DatHead {
 
 /// `[local] global counter`, or only the name.
 fn clock(text: &[u8]) -> Option<String> {
-    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    let text = String::from_utf8_lossy(&text[..end]).into_owned();
+    let text = String::from_utf8_lossy(until_nul(text)).into_owned();
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     let name = chosen.map_or(text.as_str(), |(name, _)| name).trim();
     (!name.is_empty()).then(|| name.to_owned())

@@ -105,9 +105,25 @@ impl Attr {
         if self.has(has::IDENTIFIER) {
             return order.at(record, PAYLOAD, 8);
         }
-        let before = [has::IP, has::TID, has::TIME, has::ADDR];
-        let at = PAYLOAD + 8 * before.iter().filter(|what| self.has(**what)).count();
-        self.has(has::ID).then(|| order.at(record, at, 8)).flatten()
+        self.has(has::ID).then(|| order.at(record, self.place_of(has::ID), 8)).flatten()
+    }
+
+    /// The place in a sample of one of its parts of 8 bytes, or of what follows them.
+    fn place_of(&self, part: u64) -> usize {
+        const ORDER: [u64; 9] = [
+            has::IDENTIFIER,
+            has::IP,
+            has::TID,
+            has::TIME,
+            has::ADDR,
+            has::ID,
+            has::STREAM_ID,
+            has::CPU,
+            has::PERIOD,
+        ];
+        let before = ORDER.into_iter().take_while(|before| *before != part);
+        let before = before.fold(0, |mask, before| mask | before);
+        PAYLOAD + 8 * (self.samples & before).count_ones() as usize
     }
 
     /// The same for other records: at their end.
@@ -127,27 +143,11 @@ impl Attr {
 
     /// Reads a sample; `None` if it lacks fields that an event needs.
     pub(super) fn sample(&self, record: &[u8], order: ByteOrder) -> Option<Sample> {
-        let mut at = PAYLOAD;
-        let (mut time, mut cpu) = (None, None);
-        let parts = [
-            has::IDENTIFIER,
-            has::IP,
-            has::TID,
-            has::TIME,
-            has::ADDR,
-            has::ID,
-            has::STREAM_ID,
-            has::CPU,
-            has::PERIOD,
-        ];
-        for part in parts.into_iter().filter(|part| self.has(*part)) {
-            match part {
-                has::TIME => time = order.at(record, at, 8),
-                has::CPU => cpu = order.at(record, at, 4),
-                _ => {}
-            }
-            at += 8;
-        }
+        let word = |part: u64, size| {
+            self.has(part).then(|| order.at(record, self.place_of(part), size)).flatten()
+        };
+        let (time, cpu) = (word(has::TIME, 8), word(has::CPU, 4));
+        let mut at = self.place_of(has::READ);
         if self.has(has::READ) {
             at = self.behind_counts(record, at, order)?;
         }

@@ -2,11 +2,11 @@
 
 use super::attr::Attr;
 use super::records::MOST_TRACING_DATA;
-use crate::bytes::ByteOrder;
+use crate::bytes::{ByteOrder, until_nul};
 use crate::cursor::Cursor;
 use crate::formats::EventFormats;
+use crate::quick::IdMap;
 use crate::{ReadAt, TraceError, TraceFormat};
-use std::collections::HashMap;
 use std::io;
 
 /// The first bytes of a file, in the byte order of the machine that wrote it.
@@ -39,9 +39,9 @@ pub(super) struct PerfHead {
     pub(super) order: ByteOrder,
     pub(super) attrs: Vec<Attr>,
     /// The attributes by id.
-    ids: HashMap<u64, usize>,
+    ids: IdMap<u64, usize>,
     /// The CPU by id.
-    cpus: HashMap<u64, u16>,
+    cpus: IdMap<u64, u16>,
     pub(super) formats: Option<EventFormats>,
     /// Lines of `PID NAME`.
     pub(super) comms: Vec<u8>,
@@ -64,8 +64,8 @@ impl PerfHead {
         PerfHead {
             order,
             attrs: Vec::new(),
-            ids: HashMap::new(),
-            cpus: HashMap::new(),
+            ids: IdMap::default(),
+            cpus: IdMap::default(),
             formats: None,
             comms: Vec::new(),
             release: None,
@@ -205,9 +205,9 @@ impl PerfHead {
             ARCH => &mut self.arch,
             _ => return,
         };
-        let text = bytes.get(4..).unwrap_or_default();
-        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-        *place = Some(String::from_utf8_lossy(&text[..end.min(MOST_TEXT as usize)]).into_owned());
+        let text = until_nul(bytes.get(4..).unwrap_or_default());
+        let end = text.len().min(MOST_TEXT as usize);
+        *place = Some(String::from_utf8_lossy(&text[..end]).into_owned());
     }
 
     /// Reads the descriptions of tracepoints (trace-cmd.dat.v6(5), without its options and data).

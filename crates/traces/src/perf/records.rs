@@ -1,6 +1,7 @@
 //! The records of perf.data in sequence, decompressed if necessary.
 
 use super::packed::Packed;
+use super::window::Window;
 use crate::bytes::ByteOrder;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -52,7 +53,7 @@ pub(super) enum Record<'a> {
 }
 
 pub(super) struct Records {
-    from: Box<dyn Read>,
+    from: Window,
     order: ByteOrder,
     packed: Option<Packed>,
     /// Decompressed records, and the amount returned so far.
@@ -60,7 +61,8 @@ pub(super) struct Records {
     next: usize,
     /// Round ends among decompressed records, by the number of bytes before them.
     rounds: VecDeque<u64>,
-    record: Vec<u8>,
+    /// The size of the current record, which is passed with the next call.
+    record: usize,
     ended: bool,
     /// The file ends within a record.
     pub(super) cut_off: bool,
@@ -69,13 +71,13 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn new(from: Box<dyn Read>, order: ByteOrder) -> Records {
         Records {
-            from,
+            from: Window::new(from),
             order,
             packed: None,
             unpacked: Vec::new(),
             next: 0,
             rounds: VecDeque::new(),
-            record: Vec::new(),
+            record: 0,
             ended: false,
             cut_off: false,
         }
@@ -101,21 +103,22 @@ impl Records {
                 continue;
             };
             match kind {
-                kind::COMPRESSED => self.unpack(HEADER, self.record.len())?,
+                kind::COMPRESSED => self.unpack(HEADER, self.record)?,
                 kind::COMPRESSED_2 => {
-                    let size = self.order.at(&self.record, HEADER, 8).unwrap_or(0);
-                    let end = size.saturating_add(16).min(self.record.len() as u64);
+                    let end = self.number(8).saturating_add(16).min(self.record as u64);
                     self.unpack(16, end as usize)?;
                 }
                 kind::TRACING_DATA => {
-                    let size = self.order.at(&self.record, HEADER, 4).unwrap_or(0);
+                    let size = self.number(4);
+                    self.pass();
                     let mut bytes = Vec::new();
                     (&mut self.from).take(size.min(MOST_TRACING_DATA)).read_to_end(&mut bytes)?;
                     self.skip(size.saturating_sub(bytes.len() as u64))?;
                     return Ok(Some(Record::TracingData(bytes)));
                 }
                 kind::AUXTRACE => {
-                    let size = self.order.at(&self.record, HEADER, 8).unwrap_or(0);
+                    let size = self.number(8);
+                    self.pass();
                     self.skip(size)?;
                 }
                 kind::FINISHED_ROUND => {
@@ -127,7 +130,7 @@ impl Records {
                         return Ok(Some(Record::RoundEnds));
                     }
                 }
-                kind => return Ok(Some(Record::Of(kind, &self.record))),
+                kind => return Ok(Some(Record::Of(kind, &self.from.seen()[..self.record]))),
             }
         }
     }
@@ -142,8 +145,8 @@ impl Records {
     fn head_of_unpacked(&mut self) -> io::Result<Option<(u32, usize)>> {
         let rest = &self.unpacked[self.next..];
         match head(rest, self.order) {
-            Some((kind, size)) if size >= HEADER => {
-                Ok((rest.len() >= size).then_some((kind, size)))
+            Some((kind, size)) if usize::from(size) >= HEADER => {
+                Ok((rest.len() >= size.into()).then_some((kind, size.into())))
             }
             Some(_) => Err(damaged()),
             None => Ok(None),
@@ -151,22 +154,33 @@ impl Records {
     }
 
     fn read_record(&mut self) -> io::Result<Option<u32>> {
-        self.record.clear();
-        (&mut self.from).take(HEADER as u64).read_to_end(&mut self.record)?;
-        let Some((kind, size)) = head(&self.record, self.order) else {
-            self.cut_off |= !self.record.is_empty();
+        self.pass();
+        self.from.fill(HEADER as u16)?;
+        let Some((kind, size)) = head(self.from.seen(), self.order) else {
+            self.cut_off |= !self.from.seen().is_empty();
             return Ok(None);
         };
-        let left = size.checked_sub(HEADER).ok_or_else(damaged)?;
-        (&mut self.from).take(left as u64).read_to_end(&mut self.record)?;
-        self.cut_off = self.record.len() < size;
+        if usize::from(size) < HEADER {
+            return Err(damaged());
+        }
+        self.cut_off = self.from.fill(size)? < size.into();
+        self.record = size.into();
         Ok((!self.cut_off).then_some(kind))
+    }
+
+    fn pass(&mut self) {
+        self.from.pass(std::mem::take(&mut self.record));
+    }
+
+    /// A number behind the header of the record.
+    fn number(&self, size: usize) -> u64 {
+        self.order.at(&self.from.seen()[..self.record], HEADER, size).unwrap_or(0)
     }
 
     fn unpack(&mut self, from: usize, to: usize) -> io::Result<()> {
         self.unpacked.drain(..self.next);
         self.next = 0;
-        let bytes = self.record.get(from..to).unwrap_or_default();
+        let bytes = self.from.seen().get(from..to).unwrap_or_default();
         self.packed.get_or_insert_with(Packed::new).unpack(bytes, &mut self.unpacked)
     }
 
@@ -187,8 +201,8 @@ impl Records {
 }
 
 /// The kind and size of the record that begins here.
-fn head(bytes: &[u8], order: ByteOrder) -> Option<(u32, usize)> {
-    Some((order.at(bytes, 0, 4)? as u32, order.at(bytes, 6, 2)? as usize))
+fn head(bytes: &[u8], order: ByteOrder) -> Option<(u32, u16)> {
+    Some((order.at(bytes, 0, 4)? as u32, order.at(bytes, 6, 2)? as u16))
 }
 
 fn damaged() -> io::Error {
