@@ -1,4 +1,4 @@
-//! Random bytes as a trace in CTF 1.8, metadata and two streams: events come in time order.
+//! Random bytes as a trace in CTF 1.8 or 2, metadata and two streams: events come in time order.
 use punctual_traces::{ReadAt, Trace};
 
 pub fn fuzz(bytes: &[u8]) {

@@ -1,9 +1,10 @@
-//! Traces of LTTng and others in the Common Trace Format 1.8 (diamon.org/ctf): a directory with a
-//! file `metadata`, which declares the content of the streams beside it.
+//! Traces of LTTng and others in the Common Trace Format 1.8 or 2 (diamon.org/ctf): a directory with
+//! a file `metadata`, which declares the content of the streams beside it.
 
 mod bits;
 mod class;
 mod event;
+mod json;
 mod layout;
 mod lexer;
 mod metadata;
@@ -27,21 +28,20 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use stream::Stream;
 use types::Metadata;
 
-/// Why a trace of CTF 2 is refused.
-pub(crate) const CTF_2: &str = "this is a trace in CTF 2, which is not read: record in CTF 1.8, or \
-                                convert it (babeltrace2 2.1 writes CTF 1.8, too)";
 pub(crate) const FORMAT: Format = Format {
     word: "CTF",
     recognizes: |head| BEGINNINGS.iter().any(|magic| head.starts_with(magic)),
     open: |_| Err(TraceError::Unsupported(ONE_FILE.to_owned())),
 };
 /// A stream, or its metadata in packets or as text.
-const BEGINNINGS: [&[u8]; 5] = [
+const BEGINNINGS: [&[u8]; 6] = [
     b"\xc1\x1f\xfc\xc1",
     b"\xc1\xfc\x1f\xc1",
     b"\x57\x1d\xd1\x75",
     b"\x75\xd1\x1d\x57",
     b"/* CTF 1.",
+    // CTF 2.
+    b"\x1e{",
 ];
 /// Why a single file of such a trace is refused.
 const ONE_FILE: &str =
@@ -69,7 +69,11 @@ impl CtfReader {
         metadata: &dyn ReadAt,
         files: Vec<Box<dyn ReadAt>>,
     ) -> Result<CtfReader, TraceError> {
-        let metadata = metadata::read(&text::read(metadata)?)?;
+        let text = text::read(metadata)?;
+        let metadata = match json::is_json(&text) {
+            true => json::read(&text)?,
+            false => metadata::read(&text)?,
+        };
         let mut decoder = Decoder::default();
         if let Some(machine) = metadata.environment.get("machine") {
             decoder.calls.set_machine(machine);

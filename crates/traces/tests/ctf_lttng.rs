@@ -4,8 +4,8 @@
 use punctual_core::EventKind;
 use punctual_traces::{ReadAt, Trace, TraceFormat};
 
-const METADATA: &[u8] = include_bytes!("data/lttng/metadata");
-const STREAMS: [&[u8]; 2] =
+pub(super) const METADATA: &[u8] = include_bytes!("data/lttng/metadata");
+pub(super) const STREAMS: [&[u8]; 2] =
     [include_bytes!("data/lttng/mychan_1_2"), include_bytes!("data/lttng/mychan_2_2")];
 /// For each switch: ns, CPU, thread and priority before and after it.
 const SWITCHES: &str = include_str!("data/lttng/switches.txt");

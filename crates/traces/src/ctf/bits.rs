@@ -128,6 +128,9 @@ impl<'a> Bits<'a> {
     }
 
     fn number(&mut self, form: Number) -> Result<i64, Stop> {
+        if form.size == 0 {
+            return self.groups(form.signed);
+        }
         let at = self.at;
         self.pass(form.size.into())?;
         let (place, size) = (at - self.from, u64::from(form.size));
@@ -142,6 +145,27 @@ impl<'a> Bits<'a> {
             true => (number as i64) << unused >> unused,
             false => number as i64,
         })
+    }
+
+    /// Groups of seven bits, the lowest first; the highest bit of a byte is set if more follow
+    /// (LEB128).
+    fn groups(&mut self, signed: bool) -> Result<i64, Stop> {
+        let (mut number, mut size) = (0, 0);
+        loop {
+            let at = self.at;
+            self.pass(8)?;
+            let byte = self.bytes[((at - self.from) / 8) as usize];
+            number |= i64::from(byte & 0x7f) << size;
+            size += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+            if size >= 64 {
+                return Err(Stop::Broken);
+            }
+        }
+        let unused = 64u32.saturating_sub(size);
+        Ok(if signed { number << unused >> unused } else { number })
     }
 
     /// Bits that are not whole bytes: counted from the lowest of a byte in little-endian order,

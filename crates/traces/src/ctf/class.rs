@@ -49,15 +49,15 @@ pub(super) struct StreamClass {
 impl Classes {
     pub(super) fn of(metadata: &Metadata, decoder: &mut Decoder) -> Result<Classes, TraceError> {
         let mut budget = 0;
-        let mut of_trace = Compiler::new(metadata.order);
+        let mut of_trace = Compiler::new(metadata.order, metadata.states_roles);
         let header = metadata.packet_header.as_ref();
-        let (packet_header, seen) = of_trace.part("trace.packet.header", header, &mut budget)?;
+        let (packet_header, _) = of_trace.part("trace.packet.header", header, &mut budget)?;
         let tracer = metadata.environment.get("tracer_name").map(String::as_str);
         let mut classes = Classes {
             packet_header,
-            magic: seen.number("magic"),
-            stream_id: seen.number("stream_id"),
-            instance: seen.number("stream_instance_id"),
+            magic: of_trace.role("magic"),
+            stream_id: of_trace.role("stream_id"),
+            instance: of_trace.role("stream_instance_id"),
             streams: BTreeMap::new(),
             events: HashMap::new(),
             places: 0,
@@ -68,12 +68,13 @@ impl Classes {
         for (id, stream) in &metadata.streams {
             let mut compiler = of_trace.clone();
             let context = stream.packet_context.as_ref();
-            let (packet_context, packet) =
+            let (packet_context, _) =
                 compiler.part("stream.packet.context", context, &mut budget)?;
+            let packet = compiler.clone();
             let (header_from, before) = (compiler.places as usize, compiler.clocks.len());
             let header = stream.event_header.as_ref();
-            let (event_header, of_event) =
-                compiler.part("stream.event.header", header, &mut budget)?;
+            let (event_header, _) = compiler.part("stream.event.header", header, &mut budget)?;
+            let ids = compiler.roles("id").collect();
             let clocks = compiler.clocks[before..].to_vec();
             let context = stream.event_context.as_ref();
             let (event_context, shared) =
@@ -83,14 +84,14 @@ impl Classes {
                 event_header,
                 event_context,
                 header_from,
-                begin: packet.number("timestamp_begin"),
-                end: packet.number("timestamp_end"),
-                content_size: packet.number("content_size"),
-                packet_size: packet.number("packet_size"),
-                discarded: packet.number("events_discarded"),
-                sequence: packet.number("packet_seq_num"),
-                cpu: packet.number("cpu_id"),
-                ids: of_event.numbers("id"),
+                begin: packet.role("timestamp_begin"),
+                end: packet.role("timestamp_end"),
+                content_size: packet.role("content_size"),
+                packet_size: packet.role("packet_size"),
+                discarded: packet.role("events_discarded"),
+                sequence: packet.role("packet_seq_num"),
+                cpu: packet.role("cpu_id"),
+                ids,
                 clocks,
             };
             classes.places = classes.places.max(compiler.places as usize);

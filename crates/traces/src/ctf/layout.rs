@@ -1,6 +1,6 @@
 //! Converts declared types to a sequence of reads: each number and text has an index.
 
-use super::types::{Integer, Length, Structure, Type};
+use super::types::{Integer, Length, Path, Ranges, Structure, Type};
 use crate::TraceError;
 use crate::bytes::ByteOrder;
 use std::rc::Rc;
@@ -38,9 +38,6 @@ pub(super) enum Layout {
         cases: Vec<(Ranges, Layout)>,
     },
 }
-
-/// Values that select an option.
-type Ranges = Vec<(i64, i64)>;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
@@ -81,19 +78,14 @@ impl Seen {
         }
     }
 
-    /// The indices of all numbers with a name, including those in structures and options.
-    pub(super) fn numbers(&self, name: &str) -> Vec<u32> {
-        let Seen::Fields(fields) = self else { return Vec::new() };
-        let mut places = Vec::new();
-        for (known, seen) in fields {
-            match seen {
-                Seen::Number(place, _) if known.trim_start_matches('_') == name => {
-                    places.push(*place);
-                }
-                seen => places.extend(seen.numbers(name)),
+    /// The field below a path.
+    fn below(&self, path: &[String]) -> Option<&Seen> {
+        path.iter().try_fold(self, |seen, name| match seen {
+            Seen::Fields(fields) => {
+                fields.iter().find(|(known, _)| known == name).map(|(_, seen)| seen)
             }
-        }
-        places
+            _ => None,
+        })
     }
 
     /// Its own numbers and texts in order.
@@ -118,15 +110,58 @@ pub(super) struct Compiler {
     pub(super) places: u32,
     /// Those with the clock, and their sizes in bits.
     pub(super) clocks: Vec<(u32, u32)>,
-    /// The names that are absolute: `stream.event.header`.
+    /// The numbers of the current part that have a role, including those in structures and options.
+    roles: Vec<(&'static str, u32)>,
+    /// The names that are roles.
+    named: &'static [&'static str],
+    /// The parts so far: `stream.event.header`.
     roots: Vec<(&'static str, Seen)>,
-    /// The open structures, outermost first.
-    open: Vec<Vec<(String, Seen)>>,
+    /// The current part.
+    root: &'static str,
+    /// The name of the current field.
+    name: String,
+    /// The open structures, outermost first, with their names.
+    open: Vec<(String, Vec<(String, Seen)>)>,
 }
 
+/// Names that are roles in CTF 1.8; in CTF 2, which states roles, the last alone.
+const NAMED: [&str; 11] = [
+    "magic",
+    "stream_id",
+    "stream_instance_id",
+    "timestamp_begin",
+    "timestamp_end",
+    "content_size",
+    "packet_size",
+    "events_discarded",
+    "packet_seq_num",
+    "id",
+    "cpu_id",
+];
+
 impl Compiler {
-    pub(super) fn new(order: ByteOrder) -> Compiler {
-        Compiler { order, places: 0, clocks: Vec::new(), roots: Vec::new(), open: Vec::new() }
+    pub(super) fn new(order: ByteOrder, states_roles: bool) -> Compiler {
+        Compiler {
+            order,
+            places: 0,
+            clocks: Vec::new(),
+            roles: Vec::new(),
+            named: if states_roles { &NAMED[10..] } else { &NAMED },
+            roots: Vec::new(),
+            root: "",
+            name: String::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The numbers of the last part that have a role.
+    pub(super) fn roles(&self, role: &str) -> impl Iterator<Item = u32> {
+        self.roles.iter().filter(move |(known, _)| *known == role).map(|(_, place)| *place)
+    }
+
+    /// The first of them.
+    pub(super) fn role(&self, role: &str) -> Option<u32> {
+        self.roles(role).next()
     }
 
     /// The layout of a part of packets or events; later parts may refer to its fields.
@@ -137,6 +172,8 @@ impl Compiler {
         budget: &mut usize,
     ) -> Result<(Layout, Seen), TraceError> {
         let nothing = Type::Struct(Rc::new(Structure { align: 1, ..Structure::default() }));
+        self.root = root;
+        self.roles.clear();
         let (layout, seen) = self.of(declared.unwrap_or(&nothing), budget)?;
         self.roots.push((root, seen.clone()));
         Ok((layout, seen))
@@ -165,7 +202,9 @@ impl Compiler {
             }
             Type::Struct(structure) => self.structure(structure, budget)?,
             Type::Array(element, length) => self.array(element, length, budget)?,
-            Type::Variant { tag, options } => self.variant(tag.as_deref(), options, budget)?,
+            Type::Variant { tag, options, ranges } => {
+                self.variant(tag.as_ref(), options, ranges.as_deref(), budget)?
+            }
         })
     }
 
@@ -177,8 +216,9 @@ impl Compiler {
     fn number(&mut self, integer: &Integer) -> u32 {
         let place = self.place();
         if integer.clock {
-            self.clocks.push((place, integer.size));
+            self.clocks.push((place, if integer.size == 0 { 64 } else { integer.size }));
         }
+        self.roles.extend(integer.role.map(|role| (role, place)));
         place
     }
 
@@ -193,18 +233,35 @@ impl Compiler {
         structure: &Structure,
         budget: &mut usize,
     ) -> Result<(Layout, Seen), TraceError> {
-        self.open.push(Vec::new());
+        self.open.push((std::mem::take(&mut self.name), Vec::new()));
         let mut fields = Vec::new();
         for (name, declared) in &structure.fields {
-            let (layout, seen) = self.of(declared, budget)?;
+            let (layout, seen) = self.field(name, name, declared, budget)?;
             fields.push(layout);
-            if let Some(open) = self.open.last_mut() {
+            if let Some((_, open)) = self.open.last_mut() {
                 open.push((name.clone(), seen));
             }
         }
-        let seen = self.open.pop().unwrap_or_default();
+        let (_, seen) = self.open.pop().unwrap_or_default();
         let align = fields.iter().map(Layout::align).max().unwrap_or(1).max(structure.align);
         Ok((Layout::Struct { align, fields }, Seen::Fields(seen)))
+    }
+
+    /// A field of a structure, or an option of a variant, whose fields are found below its name.
+    fn field(
+        &mut self,
+        name: &str,
+        found_as: &str,
+        declared: &Type,
+        budget: &mut usize,
+    ) -> Result<(Layout, Seen), TraceError> {
+        self.name = found_as.to_owned();
+        let (layout, seen) = self.of(declared, budget)?;
+        if let Seen::Number(place, _) = seen {
+            let named = self.named.iter().find(|role| **role == name.trim_start_matches('_'));
+            self.roles.extend(named.map(|role| (*role, place)));
+        }
+        Ok((layout, seen))
     }
 
     fn array(
@@ -216,7 +273,7 @@ impl Compiler {
         let count = match length {
             Length::Fixed(count) => Count::Fixed(*count),
             Length::Of(path) => match self.find(path) {
-                Some(Seen::Number(place, _)) => Count::At(place),
+                Some(Seen::Number(place, _)) => Count::At(*place),
                 _ => return Err(unknown(path)),
             },
         };
@@ -225,7 +282,7 @@ impl Compiler {
                 let place = self.place();
                 Ok((Layout::Characters { count, place }, Seen::Text(place)))
             }
-            Type::Integer(Integer { size, align, .. }) if size % align == 0 => {
+            Type::Integer(Integer { size: size @ 1.., align, .. }) if size % align == 0 => {
                 let (bits, align) = ((*size).into(), *align);
                 // Contiguous elements are skipped at once; short arrays, such as the two arguments
                 // of a system call, are kept.
@@ -251,52 +308,80 @@ impl Compiler {
 
     fn variant(
         &mut self,
-        tag: Option<&[String]>,
+        tag: Option<&Path>,
         options: &Structure,
+        ranges: Option<&Vec<Ranges>>,
         budget: &mut usize,
     ) -> Result<(Layout, Seen), TraceError> {
-        let path = tag.unwrap_or_default();
-        let Some(Seen::Number(tag, Some(values))) = self.find(path) else {
-            return Err(unknown(path));
+        let nowhere = Path::Names(Vec::new());
+        let path = tag.unwrap_or(&nowhere);
+        let (tag, values) = match self.find(path) {
+            Some(Seen::Number(tag, values)) if values.is_some() || ranges.is_some() => {
+                (*tag, values.clone().unwrap_or_default())
+            }
+            _ => return Err(unknown(path)),
         };
+        let own = std::mem::take(&mut self.name);
         let (mut cases, mut seen) = (Vec::new(), Vec::new());
-        for (name, declared) in &options.fields {
-            let (layout, below) = self.of(declared, budget)?;
+        for (at, (name, declared)) in options.fields.iter().enumerate() {
+            let (layout, below) = self.field(name, &own, declared, budget)?;
+            seen.push((name.clone(), below));
+            if let Some(ranges) = ranges {
+                cases.push((ranges.get(at).cloned().unwrap_or_default(), layout));
+                continue;
+            }
             let is_of = |label: &str| {
                 label == name || label.trim_start_matches('_') == name.trim_start_matches('_')
             };
             let chosen = values.iter().filter(|(label, ..)| is_of(label));
             cases.push((chosen.map(|(_, first, last)| (*first, *last)).collect(), layout));
-            seen.push((name.clone(), below));
         }
         Ok((Layout::Variant { tag, cases }, Seen::Fields(seen)))
     }
 
-    /// A field by its path: from a root, or from the innermost structure that has its first name.
-    fn find(&self, path: &[String]) -> Option<Seen> {
+    fn find(&self, path: &Path) -> Option<&Seen> {
+        match path {
+            Path::Names(names) => self.find_by_names(names),
+            Path::From(root, names) if *root == self.root => self.find_in_open(0, names),
+            Path::From(root, names) => self.root(root)?.below(names),
+            Path::Upwards(levels, names) => {
+                self.find_in_open(self.open.len().checked_sub(levels + 1)?, names)
+            }
+        }
+    }
+
+    fn root(&self, name: &str) -> Option<&Seen> {
+        self.roots.iter().find(|(root, _)| *root == name).map(|(_, seen)| seen)
+    }
+
+    /// A field of an open structure, or of one in it.
+    fn find_in_open(&self, depth: usize, path: &[String]) -> Option<&Seen> {
+        let (first, rest) = path.split_first()?;
+        let (_, fields) = self.open.get(depth)?;
+        match fields.iter().rev().find(|(known, _)| known == first) {
+            Some((_, seen)) => seen.below(rest),
+            None => {
+                let (name, _) = self.open.get(depth + 1)?;
+                (name == first).then(|| self.find_in_open(depth + 1, rest))?
+            }
+        }
+    }
+
+    /// From a root, or from the innermost structure that has its first name.
+    fn find_by_names(&self, path: &[String]) -> Option<&Seen> {
         let whole = path.join(".");
-        let below = |seen: &Seen, path: &[String]| {
-            path.iter().try_fold(seen.clone(), |seen, name| match seen {
-                Seen::Fields(fields) => {
-                    fields.into_iter().find(|(known, _)| known == name).map(|(_, seen)| seen)
-                }
-                _ => None,
-            })
-        };
         for (root, seen) in &self.roots {
             if let Some(rest) = whole.strip_prefix(root).and_then(|rest| rest.strip_prefix('.')) {
-                let rest: Vec<String> = rest.split('.').map(str::to_owned).collect();
-                return below(seen, &rest);
+                return seen.below(&rest.split('.').map(str::to_owned).collect::<Vec<_>>());
             }
         }
         let (first, rest) = path.split_first()?;
-        let innermost = self.open.iter().rev();
+        let innermost = self.open.iter().rev().map(|(_, fields)| &fields[..]);
         let outer = self.roots.iter().rev().map(|(_, seen)| seen.fields());
         innermost
-            .map(Vec::as_slice)
             .chain(outer)
             .find_map(|fields| fields.iter().rev().find(|(known, _)| known == first))
-            .and_then(|(_, seen)| below(seen, rest))
+            .and_then(|(_, seen)| seen.below(rest))
     }
 }
 
@@ -316,7 +401,8 @@ impl Layout {
     }
 }
 
-fn unknown(path: &[String]) -> TraceError {
-    let path = path.join(".");
+fn unknown(path: &Path) -> TraceError {
+    let (Path::Names(names) | Path::From(_, names) | Path::Upwards(_, names)) = path;
+    let path = names.join(".");
     super::broken(0, &format!("the field `{}` is not declared before its use", path.escape_debug()))
 }

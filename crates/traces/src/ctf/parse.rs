@@ -3,16 +3,12 @@
 use super::broken;
 use super::lexer::{Token, tokens};
 use super::scope::Scopes;
-use super::types::{Integer, Length, Structure, Type};
+use super::types::{Integer, Length, MOST_ALIGN, MOST_DEPTH, Path, Structure, Type};
 use crate::TraceError;
 use crate::bytes::ByteOrder;
 use std::rc::Rc;
 
 type Read<T> = Result<T, TraceError>;
-
-const MOST_DEPTH: u32 = 32;
-/// The maximum alignment in bits: that of pages.
-const MOST_ALIGN: u64 = 8 << 12;
 
 /// The value of an attribute: `size = 32`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -219,7 +215,7 @@ impl Parser {
                     self.at += 1;
                     Length::Fixed(count)
                 }
-                _ => Length::Of(self.path()?),
+                _ => Length::Of(Path::Names(self.path()?)),
             });
             self.need("]")?;
             self.at_most(declared.depth() + lengths.len() as u32)?;
@@ -271,8 +267,15 @@ impl Parser {
     fn integer(&mut self) -> Read<Type> {
         self.at += 1;
         self.need("{")?;
-        let mut integer =
-            Integer { size: 0, align: 0, signed: false, order: None, text: false, clock: false };
+        let mut integer = Integer {
+            size: 0,
+            align: 0,
+            signed: false,
+            order: None,
+            text: false,
+            clock: false,
+            role: None,
+        };
         for (key, attribute) in self.block()? {
             let Attribute::Value(value) = attribute else { continue };
             let word = |words: &[&str]| {
@@ -366,9 +369,9 @@ impl Parser {
             self.need(";")?;
         }
         self.scopes.close();
-        let depth = 1 + fields.iter().map(|(_, field)| field.depth()).max().unwrap_or(0);
-        self.at_most(depth)?;
-        Ok(Structure { align: 1, fields, depth })
+        let structure = Structure::new(1, fields);
+        self.at_most(structure.depth)?;
+        Ok(structure)
     }
 
     fn at_most(&self, depth: u32) -> Read<()> {
@@ -384,19 +387,19 @@ impl Parser {
         self.at += usize::from(name.is_some());
         let mut tag = None;
         if self.take("<") {
-            tag = Some(self.path()?);
+            tag = Some(Path::Names(self.path()?));
             self.need(">")?;
         }
         if !self.take("{") {
             return Ok(match (self.known(&name.unwrap_or_default())?, tag) {
-                (Type::Variant { options, .. }, Some(tag)) => {
-                    Type::Variant { tag: Some(tag), options }
+                (Type::Variant { options, ranges, .. }, Some(tag)) => {
+                    Type::Variant { tag: Some(tag), options, ranges }
                 }
                 (found, _) => found,
             });
         }
         let options = Rc::new(self.fields()?);
-        self.named(name, Type::Variant { tag, options })
+        self.named(name, Type::Variant { tag, options, ranges: None })
     }
 
     fn enumeration(&mut self) -> Read<Type> {

@@ -28,9 +28,6 @@ pub(super) fn read(file: &dyn ReadAt) -> Result<String, TraceError> {
     if size > MOST {
         return Err(TraceError::Unsupported("the metadata of this trace is too large".to_owned()));
     }
-    if bytes.starts_with(b"\x1e{") || bytes.starts_with(b"{") {
-        return Err(TraceError::Unsupported(super::CTF_2.to_owned()));
-    }
     let text = match order(&bytes) {
         Some(order) => unpacked(&bytes, order)?,
         None => bytes,

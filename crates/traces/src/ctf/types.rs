@@ -21,14 +21,36 @@ pub(super) enum Type {
     Array(Rc<Type>, Length),
     /// A union, selected by the named value of another field.
     Variant {
-        tag: Option<Vec<String>>,
+        tag: Option<Path>,
         options: Rc<Structure>,
+        /// The values that select each option; `None`: those with its name.
+        ranges: Option<Rc<Vec<Ranges>>>,
     },
 }
 
+/// Values that select an option.
+pub(super) type Ranges = Vec<(i64, i64)>;
+
+/// Where a field is that others depend on.
+#[derive(Clone, Debug)]
+pub(super) enum Path {
+    /// From a part such as `stream.event.header`, or from the innermost structure that has its first
+    /// name.
+    Names(Vec<String>),
+    /// From a part.
+    From(&'static str, Vec<String>),
+    /// From the structure so many levels above that of the field.
+    Upwards(usize, Vec<String>),
+}
+
+/// The maximum depth of types within types.
+pub(super) const MOST_DEPTH: u32 = 32;
+/// The maximum alignment in bits: that of pages.
+pub(super) const MOST_ALIGN: u64 = 8 << 12;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Integer {
-    /// In bits: 1 to 64.
+    /// In bits: 1 to 64; 0: as many groups of seven as it needs (LEB128).
     pub(super) size: u32,
     pub(super) align: u32,
     pub(super) signed: bool,
@@ -37,6 +59,8 @@ pub(super) struct Integer {
     /// A character, if it is an element of an array.
     pub(super) text: bool,
     pub(super) clock: bool,
+    /// What it is, where the metadata states it: by the name that CTF 1.8 has for that.
+    pub(super) role: Option<&'static str>,
 }
 
 /// The fields of a structure, or the options of a variant.
@@ -46,6 +70,13 @@ pub(super) struct Structure {
     pub(super) fields: Vec<(String, Type)>,
     /// The maximum depth of types within it.
     pub(super) depth: u32,
+}
+
+impl Structure {
+    pub(super) fn new(align: u32, fields: Vec<(String, Type)>) -> Structure {
+        let depth = 1 + fields.iter().map(|(_, field)| field.depth()).max().unwrap_or(0);
+        Structure { align, fields, depth }
+    }
 }
 
 impl Type {
@@ -64,7 +95,7 @@ impl Type {
 pub(super) enum Length {
     Fixed(u64),
     /// The value of another field.
-    Of(Vec<String>),
+    Of(Path),
 }
 
 /// A stream: the headers of its packets and events.
@@ -99,4 +130,6 @@ pub(super) struct Metadata {
     pub(super) clock: Option<Clock>,
     /// The tracer's statements about itself and the machine.
     pub(super) environment: BTreeMap<String, String>,
+    /// Fields have their roles by what the metadata states, not by their names.
+    pub(super) states_roles: bool,
 }

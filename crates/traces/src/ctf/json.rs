@@ -1,0 +1,321 @@
+//! The metadata of CTF 2 (CTF2-SPEC-2.0): a sequence of JSON objects, each behind a record
+//! separator. Drafts of it, whose names differ in places, are read as well.
+
+use super::broken;
+use super::types::{
+    Clock, EventType, Integer, Length, Metadata, Path, StreamType, Structure, Type,
+};
+use super::types::{MOST_ALIGN, MOST_DEPTH};
+use crate::TraceError;
+use crate::bytes::ByteOrder;
+use serde_json::{Deserializer, Map, Value};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Limits for hostile files.
+const MOST_FRAGMENTS: usize = 1 << 16;
+const MOST_VALUES: usize = 1 << 10;
+const MOST_CASES: usize = 1 << 16;
+
+const SEPARATOR: char = '\x1e';
+/// A byte of a text or of unknown content.
+const BYTE: Integer = Integer {
+    size: 8,
+    align: 8,
+    signed: false,
+    order: None,
+    text: false,
+    clock: false,
+    role: None,
+};
+
+type Read<T> = Result<T, String>;
+type Object = Map<String, Value>;
+
+/// Whether a text is metadata of this version.
+pub(super) fn is_json(text: &str) -> bool {
+    text.trim_start_matches(|c: char| c == SEPARATOR || c.is_whitespace()).starts_with('{')
+}
+
+pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
+    // Within JSON, a control character stands in no text.
+    let text = text.replace(SEPARATOR, " ");
+    let mut reader = Reader::default();
+    for (number, fragment) in Deserializer::from_str(&text).into_iter::<Object>().enumerate() {
+        let fragment = fragment.map_err(|why| broken(why.line() as u32, &why.to_string()))?;
+        let kind = word(&fragment, "type").unwrap_or("without a type").escape_debug();
+        let read = match number < MOST_FRAGMENTS {
+            true => reader.fragment(&fragment),
+            false => Err("it has too many".to_owned()),
+        };
+        read.map_err(|why| broken(0, &format!("fragment {number} ({kind}): {why}")))?;
+    }
+    Ok(reader.metadata)
+}
+
+struct Reader {
+    metadata: Metadata,
+    /// Names of field classes.
+    known: HashMap<String, Type>,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        let metadata = Metadata { states_roles: true, ..Metadata::default() };
+        Reader { metadata, known: HashMap::new() }
+    }
+}
+
+impl Reader {
+    fn fragment(&mut self, of: &Object) -> Read<()> {
+        let part = |name: &str| of.get(name).map(|class| self.class(class)).transpose();
+        match word(of, "type") {
+            Some("preamble") if of.get("version") != Some(&Value::from(2)) => {
+                return Err("of a version that is not read".to_owned());
+            }
+            Some("field-class-alias") => {
+                let name = word(of, "name").ok_or("it has no name")?.to_owned();
+                let class = part("field-class")?.ok_or("it has no class of fields")?;
+                self.known.insert(name, class);
+            }
+            Some("trace-class") => {
+                self.metadata.packet_header = part("packet-header-field-class")?;
+                let values = of.get("environment").and_then(Value::as_object);
+                for (key, value) in values.into_iter().flatten().take(MOST_VALUES) {
+                    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    self.metadata.environment.insert(key.clone(), value);
+                }
+            }
+            Some("clock-class") => {
+                let name = word(of, "name").or(word(of, "id")).unwrap_or_default().to_owned();
+                let frequency = of.get("frequency").and_then(Value::as_u64);
+                let frequency =
+                    frequency.filter(|ticks| *ticks > 0).ok_or("it has no frequency")?;
+                self.metadata.clock.get_or_insert(Clock { name, frequency });
+            }
+            Some("data-stream-class") => {
+                let stream = StreamType {
+                    packet_context: part("packet-context-field-class")?,
+                    event_header: part("event-record-header-field-class")?,
+                    event_context: part("event-record-common-context-field-class")?,
+                };
+                self.metadata.streams.insert(number(of, "id", 0)?, stream);
+            }
+            Some("event-record-class") => {
+                let event = EventType {
+                    name: word(of, "name").unwrap_or_default().to_owned(),
+                    id: number(of, "id", 0)?,
+                    stream: number(of, "data-stream-class-id", 0)?,
+                    context: part("specific-context-field-class")?,
+                    fields: part("payload-field-class")?,
+                };
+                self.metadata.events.push(event);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A class of fields, or the name of one.
+    fn class(&self, value: &Value) -> Read<Type> {
+        if let Value::String(name) = value {
+            let known = self.known.get(name).cloned();
+            return known.ok_or_else(|| format!("`{}` is not declared", name.escape_debug()));
+        }
+        let of = value.as_object().ok_or("a class of fields is no object")?;
+        let kind = word(of, "type").unwrap_or("without a type");
+        let text = Type::Integer(Integer { text: true, ..BYTE });
+        let encoding = word(of, "encoding").is_none_or(|encoding| encoding == "utf-8");
+        if kind.ends_with("-string") && !encoding {
+            return Err("a text is not in UTF-8".to_owned());
+        }
+        let class = match kind {
+            "structure" => self.structure(of)?,
+            "optional" => self.optional(of)?,
+            "variant" => self.variant(of)?,
+            "null-terminated-string" => Type::Text,
+            "static-length-string" | "dynamic-length-string" => array(of, text)?,
+            "static-length-blob" | "dynamic-length-blob" => array(of, Type::Integer(BYTE))?,
+            "static-length-array" | "dynamic-length-array" => {
+                let element = of.get("element-field-class").ok_or("an array has no elements")?;
+                aligned(of, array(of, self.class(element)?)?)?
+            }
+            kind if kind.starts_with("variable-length-") => {
+                let align = align(of, "alignment", 8)?;
+                Type::Integer(Integer { size: 0, align, ..integer(of, kind) })
+            }
+            kind if kind.starts_with("fixed-length-") => fixed(of, kind)?,
+            kind => return Err(format!("fields `{}` are not read", kind.escape_debug())),
+        };
+        match class.depth() <= MOST_DEPTH {
+            true => Ok(class),
+            false => Err("classes lie too deep within classes".to_owned()),
+        }
+    }
+
+    fn structure(&self, of: &Object) -> Read<Type> {
+        let members = of.get("member-classes").and_then(Value::as_array);
+        let members = members.into_iter().flatten().map(|member| {
+            let name = member.get("name").and_then(Value::as_str).ok_or("a field has no name")?;
+            let class = member.get("field-class").ok_or("a field has no class")?;
+            Ok((name.to_owned(), self.class(class)?))
+        });
+        let fields = members.collect::<Read<Vec<_>>>()?;
+        let align = align(of, "minimum-alignment", 1)?;
+        Ok(Type::Struct(Rc::new(Structure::new(align, fields))))
+    }
+
+    /// A field that is there if another one has certain values.
+    fn optional(&self, of: &Object) -> Read<Type> {
+        let class = self.class(of.get("field-class").ok_or("it has no class of fields")?)?;
+        let ranges = match of.get("selector-field-ranges") {
+            Some(ranges) => read_ranges(ranges)?,
+            None => vec![(i64::MIN, -1), (1, i64::MAX)],
+        };
+        let nothing = Type::Struct(Rc::new(Structure::new(1, Vec::new())));
+        let options = Structure::new(1, vec![(String::new(), class), (String::new(), nothing)]);
+        let ranges = Rc::new(vec![ranges, vec![(i64::MIN, i64::MAX)]]);
+        let tag = Some(path(of, "selector-field-location")?);
+        Ok(Type::Variant { tag, options: Rc::new(options), ranges: Some(ranges) })
+    }
+
+    fn variant(&self, of: &Object) -> Read<Type> {
+        let (mut fields, mut ranges) = (Vec::new(), Vec::new());
+        for option in of.get("options").and_then(Value::as_array).into_iter().flatten() {
+            let name = option.get("name").and_then(Value::as_str).unwrap_or_default();
+            let class = option.get("field-class").ok_or("an option has no class")?;
+            fields.push((name.to_owned(), self.class(class)?));
+            ranges.push(read_ranges(option.get("selector-field-ranges").unwrap_or(&Value::Null))?);
+        }
+        let tag = Some(path(of, "selector-field-location")?);
+        let options = Rc::new(Structure::new(1, fields));
+        Ok(Type::Variant { tag, options, ranges: Some(Rc::new(ranges)) })
+    }
+}
+
+fn word<'a>(of: &'a Object, key: &str) -> Option<&'a str> {
+    of.get(key).and_then(Value::as_str)
+}
+
+fn number(of: &Object, key: &str, missing: u64) -> Read<u64> {
+    let found = of.get(key).map_or(Some(missing), Value::as_u64);
+    found.ok_or_else(|| format!("its `{key}` is no number"))
+}
+
+fn align(of: &Object, key: &str, missing: u64) -> Read<u32> {
+    let bits = number(of, key, missing)?;
+    match bits.is_power_of_two() && bits <= MOST_ALIGN {
+        true => Ok(bits as u32),
+        false => Err("an alignment is none that is read".to_owned()),
+    }
+}
+
+/// What all numbers have.
+fn integer(of: &Object, kind: &str) -> Integer {
+    let roles = of.get("roles").and_then(Value::as_array).into_iter().flatten();
+    let roles: Vec<&str> = roles.filter_map(Value::as_str).collect();
+    Integer {
+        signed: kind.contains("-signed-"),
+        order: match word(of, "byte-order") {
+            Some("big-endian") => Some(ByteOrder::Big),
+            _ => Some(ByteOrder::Little),
+        },
+        clock: roles.contains(&"default-clock-timestamp"),
+        role: roles.iter().find_map(|role| named_role(role)),
+        ..BYTE
+    }
+}
+
+/// The name that CTF 1.8 gives to a role. Only a packet's clock value is the one that it begins at.
+fn named_role(role: &str) -> Option<&'static str> {
+    Some(match role {
+        "packet-magic-number" => "magic",
+        "data-stream-class-id" => "stream_id",
+        "data-stream-id" => "stream_instance_id",
+        "packet-content-length" => "content_size",
+        "packet-total-length" => "packet_size",
+        "default-clock-timestamp" => "timestamp_begin",
+        "packet-end-default-clock-timestamp" => "timestamp_end",
+        "discarded-event-record-counter-snapshot" => "events_discarded",
+        "packet-sequence-number" => "packet_seq_num",
+        "event-record-class-id" => "id",
+        _ => return None,
+    })
+}
+
+fn fixed(of: &Object, kind: &str) -> Read<Type> {
+    let (size, align) = (number(of, "length", 0)?, align(of, "alignment", 1)?);
+    let integer = integer(of, kind);
+    let usual = match integer.order {
+        Some(ByteOrder::Big) => "last-to-first",
+        _ => "first-to-last",
+    };
+    if word(of, "bit-order").is_some_and(|order| order != usual) {
+        return Err("a number has the bits of its bytes in an order that is not read".to_owned());
+    }
+    match (kind, size) {
+        ("fixed-length-floating-point-number" | "fixed-length-bit-array", 65..=0xffff) => {
+            Ok(Type::Float { size: size as u32, align })
+        }
+        ("fixed-length-floating-point-number", 1..=64) => {
+            Ok(Type::Float { size: size as u32, align })
+        }
+        (_, 1..=64) => Ok(Type::Integer(Integer { size: size as u32, align, ..integer })),
+        _ => Err("a size is none that is read".to_owned()),
+    }
+}
+
+fn array(of: &Object, element: Type) -> Read<Type> {
+    let length = match of.contains_key("length-field-location") {
+        true => Length::Of(path(of, "length-field-location")?),
+        false => Length::Fixed(number(of, "length", 0)?),
+    };
+    Ok(Type::Array(Rc::new(element), length))
+}
+
+/// A class with an alignment of its own.
+fn aligned(of: &Object, class: Type) -> Read<Type> {
+    Ok(match align(of, "minimum-alignment", 1)? {
+        1 => class,
+        align => Type::Struct(Rc::new(Structure::new(align, vec![(String::new(), class)]))),
+    })
+}
+
+/// The location of another field: from a part of the packet, or upwards from where it is.
+fn path(of: &Object, key: &str) -> Read<Path> {
+    let wrong = || format!("its `{key}` is no location");
+    let location = of.get(key).ok_or_else(wrong)?;
+    let elements = location.as_array().or_else(|| location.get("path")?.as_array());
+    let elements = elements.ok_or_else(wrong)?;
+    let (origin, elements) = match location.get("origin") {
+        Some(origin) => (Some(origin), &elements[..]),
+        // In drafts, the first element.
+        None if location.is_array() => (elements.first(), elements.get(1..).unwrap_or_default()),
+        None => (None, &elements[..]),
+    };
+    let up = elements.iter().take_while(|element| element.is_null()).count();
+    let names = elements[up..].iter().map(|name| name.as_str().map(str::to_owned));
+    let names = names.collect::<Option<Vec<String>>>().ok_or_else(wrong)?;
+    Ok(match origin.map(|origin| origin.as_str().unwrap_or_default()) {
+        None => Path::Upwards(up, names),
+        Some(origin) => Path::From(
+            match origin {
+                "packet-header" => "trace.packet.header",
+                "packet-context" => "stream.packet.context",
+                "event-record-header" => "stream.event.header",
+                "event-record-common-context" => "stream.event.context",
+                "event-record-specific-context" => "event.context",
+                "event-record-payload" => "event.fields",
+                _ => return Err(wrong()),
+            },
+            names,
+        ),
+    })
+}
+
+fn read_ranges(value: &Value) -> Read<Vec<(i64, i64)>> {
+    let end = |value: &Value| value.as_i64().or(value.as_u64().map(|number| number as i64));
+    let range = |value: &Value| Some((end(value.get(0)?)?, end(value.get(1)?)?));
+    let ranges = value.as_array().into_iter().flatten().take(MOST_CASES).map(range);
+    ranges.collect::<Option<Vec<_>>>().ok_or_else(|| "a range is none".to_owned())
+}
