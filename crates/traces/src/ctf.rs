@@ -1,5 +1,5 @@
-//! Traces of LTTng and others in the Common Trace Format 1.8 or 2 (diamon.org/ctf): a directory with
-//! a file `metadata`, which declares the content of the streams beside it.
+//! Traces of LTTng and others in the Common Trace Format 1.8 or 2 (diamon.org/ctf): a directory
+//! with a file `metadata`, which declares the content of the streams beside it.
 
 mod bits;
 mod class;

@@ -34,8 +34,8 @@ pub(super) type Ranges = Vec<(i64, i64)>;
 /// Where a field is that others depend on.
 #[derive(Clone, Debug)]
 pub(super) enum Path {
-    /// From a part such as `stream.event.header`, or from the innermost structure that has its first
-    /// name.
+    /// From a part such as `stream.event.header`, or from the innermost structure that has its
+    /// first name.
     Names(Vec<String>),
     /// From a part.
     From(&'static str, Vec<String>),
