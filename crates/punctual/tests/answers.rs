@@ -1,6 +1,7 @@
 //! The answer first: counts what a user has to read, on bundles recorded once on real kernels.
 
 use crate::common::punctual;
+use crate::explain_causes::case::recorded_cases;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_core::format;
@@ -27,7 +28,11 @@ fn fixtures() -> PathBuf {
 
 /// Every bundle below `fixtures/causes`, or of `fixtures/bundles`.
 fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
-    let mut all: Vec<(String, Bundle)> = std::fs::read_dir(fixtures().join(directory))
+    let directory = match directory {
+        "causes" => recorded_cases().to_owned(),
+        other => fixtures().join(other),
+    };
+    let mut all: Vec<(String, Bundle)> = std::fs::read_dir(&directory)
         .expect("it is there")
         .filter_map(|entry| {
             let path = entry.ok()?.path();
@@ -38,7 +43,7 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
         })
         .collect();
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
-    assert!(!all.is_empty(), "{directory} has bundles");
+    assert!(!all.is_empty(), "{directory:?} has bundles");
     all
 }
 

@@ -2,7 +2,7 @@
 //! once (fixtures/causes); live as scores (`./x test --all`).
 
 mod affinity;
-mod case;
+pub mod case;
 mod faults;
 mod heap;
 mod hog;

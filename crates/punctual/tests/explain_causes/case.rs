@@ -3,12 +3,82 @@
 
 use crate::common::{Place, punctual, text};
 use crate::injected::{assert_adds_up, assert_right};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use punctual_bundle::Windows;
 use punctual_bundle::windows::SavedWindow;
 use punctual_core::MonotonicNs;
 use serde_json::{Value, json};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// A file of at least this size is compressed in a fixture.
+const LARGE: usize = 4096;
+/// The case in docs/, where a reader opens it: its files are as a run writes them.
+const SHOWN: &str = "hog";
+
+/// `fixtures/causes` with its files as a run writes them, unpacked once for each state of them.
+pub fn recorded_cases() -> &'static Path {
+    static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/causes");
+        let mut files = Vec::new();
+        visit(&fixtures, &mut |file| {
+            let path = file.strip_prefix(&fixtures).expect("below it").to_owned();
+            files.push((path, fs::read(file).expect("a file")));
+        });
+        files.sort();
+        let mut state = DefaultHasher::new();
+        files.hash(&mut state);
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("causes")
+            .join(format!("{:016x}", state.finish()));
+        if !place.exists() {
+            let beside = place.with_extension(std::process::id().to_string());
+            files.iter().for_each(|(path, bytes)| unpack(bytes, &beside.join(path)));
+            // Another process may have been faster.
+            let _ = fs::rename(&beside, &place);
+        }
+        place
+    });
+    &PLACE
+}
+
+/// Calls this with each file below a directory.
+fn visit(directory: &Path, each: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(directory).expect("a directory").flatten() {
+        match entry.path() {
+            path if path.is_dir() => visit(&path, each),
+            path => each(&path),
+        }
+    }
+}
+
+fn unpack(bytes: &[u8], to: &Path) {
+    fs::create_dir_all(to.parent().expect("its directory")).expect("a directory");
+    if to.extension().is_none_or(|extension| extension != "gz") {
+        return fs::write(to, bytes).expect("a file");
+    }
+    let mut file = fs::File::create(to.with_extension("")).expect("a file");
+    std::io::copy(&mut GzDecoder::new(bytes), &mut file).expect("a compressed file");
+}
+
+/// Compresses the large files of a new fixture.
+fn pack(fixture: &Path) {
+    visit(fixture, &mut |path| {
+        let bytes = fs::read(path).expect("a file");
+        if bytes.len() < LARGE {
+            return;
+        }
+        let to = fs::File::create(format!("{}.gz", path.display())).expect("a file");
+        let mut to = GzEncoder::new(to, Compression::best());
+        to.write_all(&bytes).and_then(|()| to.try_finish()).expect("it is compressed");
+        fs::remove_file(path).expect("it is replaced");
+    });
+}
 
 /// The directory in which a live test stores its measurement as fixtures: `fixtures/causes/record`
 /// sets it.
@@ -27,7 +97,7 @@ pub struct Case {
 impl Case {
     /// The recorded one.
     pub fn recorded(name: &'static str) -> Case {
-        let at = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/causes").join(name);
+        let at = recorded_cases().join(name);
         let truth = fs::read(at.join("truth.json")).unwrap_or_else(|why| panic!("{at:?}: {why}"));
         let truth = serde_json::from_slice(&truth).expect("JSON");
         Case { bundle: at.join("bundle"), truth, recorded: Some(name), _place: None }
@@ -121,6 +191,9 @@ fn keep(bundle: &Path, to: &Path, truth: &Value) {
         rename_others(&to.join("bundle").join(names));
     }
     fs::write(to.join("truth.json"), format!("{truth:#}\n")).expect("the truth");
+    if !to.ends_with(SHOWN) {
+        pack(to);
+    }
 }
 
 /// Prefixes of names that a fixture keeps: the kernel's threads, ours, and those of the tests.
