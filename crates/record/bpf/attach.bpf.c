@@ -142,6 +142,9 @@ struct attached {
 	/* Not on the stack, which all functions that call each other share: 512 bytes. */
 	struct wire_gap gap; /* the one that ends */
 	struct wire_gap interrupted; /* an interrupt's or a softirq's */
+	struct wire_moment instant; /* one that is over at once */
+	u64 copied_since[2]; /* stacks of each kind that were copied lately: COPIES_OF_… */
+	u32 copied[2];
 	struct wire_times times; /* the last: user space reads it */
 };
 
@@ -241,6 +244,20 @@ struct {
 	__uint(value_size, WIRE_USER_STACK_DEPTH * 8);
 } stacks SEC(".maps");
 
+/* Copies of user stacks, which user space frees. */
+struct stack_copy {
+	struct wire_stack_copy head;
+	u8 bytes[WIRE_STACK_BYTES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WIRE_STACK_COPIES);
+	__type(key, u32);
+	__type(value, struct stack_copy);
+} copies SEC(".maps");
+
+const volatile bool copy_stacks = false; /* else there are those by frame pointers alone */
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
 const volatile u64 polls[WIRE_MAX_SYSCALLS / 64] = {}; /* that return 0 at their timeout */
@@ -467,7 +484,7 @@ INLINE bool ends_cycle(struct attached *t, const struct call *call)
 }
 
 /* The record names the calls that a real-time thread does better without. */
-INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number,
+INLINE bool mark_call(struct attached *t, struct pt_regs *regs, u32 number,
 		      __attribute__((unused)) bool compat)
 {
 	u64 written;
@@ -476,10 +493,10 @@ INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number,
 	asm volatile("" : "+r"(number));
 	mark = number < WIRE_MAX_SYSCALLS ? marks[number] : 0;
 	if (likely(!mark))
-		return;
+		return false;
 	t->cycle.calls |= 1u << (mark & 31);
 	if (!(mark & WIRE_MARK_WRITE))
-		return;
+		return true;
 #if defined(TARGET_x86_64)
 	written = compat ? (u32)regs->bx : regs->di;
 #elif defined(TARGET_aarch64)
@@ -488,6 +505,7 @@ INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number,
 	written = regs->orig_a0;
 #endif
 	t->cycle.written |= 1ull << (written < WIRE_CYCLE_DESCRIPTORS ? written : WIRE_CYCLE_DESCRIPTORS);
+	return true;
 }
 
 INLINE bool is_futex(const struct call *call)
@@ -1121,6 +1139,126 @@ INLINE i32 user_stack(void *ctx)
 	return bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
 }
 
+/* Where it left the CPU, or was interrupted; and what it did itself. */
+enum { COPIES_OF_DELAYS, COPIES_OF_ACTIONS };
+
+INLINE bool may_copy(struct attached *t, u32 kind, u64 now)
+{
+	if (!copy_stacks)
+		return false;
+	if (now - t->copied_since[kind & 1] > WIRE_COPIES_EVERY) {
+		t->copied_since[kind & 1] = now;
+		t->copied[kind & 1] = 0;
+	}
+	return t->copied[kind & 1] < WIRE_COPIES_IN_A_ROW;
+}
+
+INLINE bool read_user_regs(__attribute__((unused)) struct wire_stack_copy *to)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = bpf_task_pt_regs(task);
+
+	if (is_compat(task))
+		return false;
+#if defined(TARGET_x86_64)
+	to->ip = regs->ip;
+	to->sp = regs->sp;
+	to->bp = regs->bp;
+	to->lr = 0;
+	return true;
+#elif defined(TARGET_aarch64)
+	to->ip = regs->pc;
+	to->sp = regs->sp;
+	to->bp = regs->regs[29];
+	to->lr = regs->regs[30];
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* The number of the copy + 1, which has the time `now`; 0: there is none. */
+NOINLINE int copy_stack(struct attached *t, u32 kind, u64 now)
+{
+	u64 pid_tgid = own_ids(), left, bytes = 0;
+	struct stack_copy *copy = 0;
+	u32 number = 0;
+
+	if (!t || !may_copy(t, kind, now))
+		return 0;
+#pragma unroll
+	for (u32 i = 0; i < 4; i++) {
+		number = ((u32)(now >> 10) + i * 31) & (WIRE_STACK_COPIES - 1);
+		copy = bpf_map_lookup_elem(&copies, &number);
+		if (copy && !__sync_val_compare_and_swap(&copy->head.taken, 0, now))
+			break;
+		copy = 0;
+	}
+	if (!copy)
+		return 0;
+	if (!read_user_regs(&copy->head)) {
+		copy->head.taken = 0;
+		return 0;
+	}
+	t->copied[kind & 1]++;
+	copy->head.tid = pid_tgid;
+	copy->head.process = pid_tgid >> 32;
+	left = WIRE_STACK_PAGE - (copy->head.sp & (WIRE_STACK_PAGE - 1));
+	asm volatile("" : "+r"(left));
+	if (left <= WIRE_STACK_PAGE &&
+	    !bpf_probe_read_user(copy->bytes, left, (void *)copy->head.sp)) {
+		bytes = left;
+#pragma unroll
+		for (u32 i = 1; i < WIRE_STACK_BYTES / WIRE_STACK_PAGE; i++) {
+			if (bpf_probe_read_user(copy->bytes + bytes, WIRE_STACK_PAGE,
+						(void *)(copy->head.sp + bytes)))
+				break;
+			bytes += WIRE_STACK_PAGE;
+		}
+	}
+	copy->head.bytes = bytes;
+	return number + 1;
+}
+
+/* No record will name it. */
+GLOBAL int forget_copy(u32 number)
+{
+	struct stack_copy *copy;
+
+	if (!number--)
+		return 0;
+	copy = bpf_map_lookup_elem(&copies, &number);
+	if (copy)
+		copy->head.taken = 0;
+	return 0;
+}
+
+/* What the running thread does itself within a cycle; `t` may be what it was before. */
+NOINLINE int acts(struct attached *t, u32 tid, u32 kind, u32 call, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	struct wire_moment *m;
+	u32 copy;
+
+	if (!t || !buffer || (t->phase != OPEN && t->stage < RETURN_POSTPONED) ||
+	    !may_copy(t, COPIES_OF_ACTIONS, now) || !has_room(buffer))
+		return 0;
+	copy = copy_stack(t, COPIES_OF_ACTIONS, now);
+	if (!copy)
+		return 0;
+	m = &t->instant;
+	m->begin = now;
+	m->slept = 0;
+	m->stack = -1;
+	m->next = 0;
+	m->call = call;
+	m->kind = kind;
+	m->within = 0;
+	m->copy = copy;
+	return emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)m, sizeof(*m) / 8);
+}
+
 /* The running thread leaves its CPU to `next` within a cycle. */
 NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *next, u32 kind,
 			  u64 now)
@@ -1132,6 +1270,8 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 		return 0;
 	t->moments++;
 	m = &t->moment;
+	if (unlikely(m->begin))
+		forget_copy(m->copy);
 	m->begin = now;
 	m->slept = 0;
 	m->kind = kind;
@@ -1139,7 +1279,8 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 	m->call = t->call;
 	m->next = id_of(next);
 	bpf_probe_read_kernel(m->next_comm, sizeof(m->next_comm), &next->comm);
-	m->stack = user_stack(ctx);
+	m->copy = copy_stack(t, COPIES_OF_DELAYS, now);
+	m->stack = m->copy ? -1 : user_stack(ctx);
 	return 0;
 }
 
@@ -1153,6 +1294,8 @@ GLOBAL int end_moment(struct attached *t, u32 tid, u64 now)
 	if (has_room(buffer))
 		emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)&t->moment,
 			sizeof(struct wire_moment) / 8);
+	else
+		forget_copy(t->moment.copy);
 	t->moment.begin = 0;
 	return 0;
 }
@@ -1176,7 +1319,8 @@ NOINLINE int ran_here(void *ctx, u32 tid, u64 since)
 	t->moments++;
 	m.begin = bpf_ktime_get_ns();
 	m.call = t->call;
-	m.stack = user_stack(ctx);
+	m.copy = copy_stack(t, COPIES_OF_DELAYS, m.begin);
+	m.stack = m.copy ? -1 : user_stack(ctx);
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
 }
 
@@ -2213,8 +2357,9 @@ PROGRAM(attach_sys_enter)
 	compat = is_compat(bpf_get_current_task_btf());
 	if (unlikely(compat))
 		number = native_number(number, &time32);
-	mark_call(t, (void *)ctx[0], number, compat);
 	t->process = id >> 32;
+	if (unlikely(mark_call(t, (void *)ctx[0], number, compat)))
+		acts(t, tid, WIRE_MOMENT_CALL, number + 1, now);
 	if (likely(postpone_entry(t, cpu, now))) {
 		t->call = number + 1;
 		t->apart = 0;
@@ -2414,6 +2559,7 @@ INLINE struct attached *faults(void)
 	if (likely(!t) || !is_fault_of_task())
 		return 0;
 	t->cycle.faults++;
+	acts(t, own_id(), WIRE_MOMENT_FAULT, t->call, bpf_ktime_get_ns());
 	return t;
 }
 

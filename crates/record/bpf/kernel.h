@@ -165,10 +165,13 @@ struct pt_regs {
 	unsigned long cx;
 	unsigned long orig_ax;
 	unsigned long ip;
+	unsigned long sp;
+	unsigned long bp;
 };
 #elif defined(TARGET_aarch64)
 struct pt_regs {
 	u64 regs[31];
+	u64 sp;
 	u64 pc;
 	int syscallno;
 };

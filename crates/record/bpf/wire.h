@@ -545,6 +545,8 @@ struct wire_ordinary {
 #define WIRE_MOMENT_RAN 3 /* when a timer interrupted it */
 #define WIRE_MOMENT_EXEC 4 /* from then on it runs another program */
 #define WIRE_MOMENT_EXIT 5 /* it ended; `next_comm` is its own name */
+#define WIRE_MOMENT_FAULT 6 /* it touched a page that was not mapped */
+#define WIRE_MOMENT_CALL 7 /* it made a call that the record of its cycle names */
 #define WIRE_CYCLE_MOMENTS 64 /* of a cycle: later ones are passed over */
 #define WIRE_USER_STACKS 4096
 #define WIRE_USER_STACK_DEPTH 32
@@ -556,8 +558,28 @@ struct wire_moment {
 	u32 call; /* the number of its system call + 1; 0: none, or not looked at */
 	u8 kind; /* WIRE_MOMENT_… */
 	u8 within; /* WIRE_PART_…: what the sleep is */
-	u16 spare;
+	u16 copy; /* the number of the copy of its stack + 1; 0: none */
 	u8 next_comm[16];
+};
+
+/* A copy of a user stack, from its pointer upwards. The bytes follow the header. */
+#define WIRE_STACK_COPIES 128
+#define WIRE_STACK_PAGE 4096 /* read at once: one byte that is absent fails a whole read */
+#define WIRE_STACK_BYTES 16384
+/* Of a thread this many of a kind in this time, one after the other: so those of whole cycles, not
+ * always those of the same place. */
+#define WIRE_COPIES_IN_A_ROW 48
+#define WIRE_COPIES_EVERY 100000000
+struct wire_stack_copy {
+	u64 taken; /* when, which user space compares with the moment; 0: it may be overwritten */
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	u64 lr; /* where that is a register */
+	u64 bytes; /* up to the first page that could not be read */
+	u32 tid;
+	u32 process;
+	u64 spare;
 };
 
 /* The CPU was taken from a thread that polls; or, if it kept it, an interrupt or softirq ran. The

@@ -13,6 +13,7 @@
 //! tracefs. The program itself is not modified, stopped or traced.
 
 mod compat;
+mod copies;
 mod cost;
 mod open;
 mod ordinary;
@@ -30,8 +31,10 @@ use crate::attached::Attached;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::start_error::StartError;
 use crate::translate::NR_FUTEX;
+use crate::unwind::{Unwinder, UserStack};
 use crate::wire::layout::{self as wire, Selection, Times};
 use aya_obj::btf::Btf;
+use copies::Copies;
 use places::Places;
 use punctual_core::cycle::{
     CallClass, Cycle, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, ThreadTimes,
@@ -133,6 +136,7 @@ impl Attacher {
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("children", vec![u8::from(children)]),
+            ("copy_stacks", vec![u8::from(Unwinder::IS_AVAILABLE)]),
             ("pid_namespace", crate::namespace::inner_number().to_ne_bytes().to_vec()),
             ("waits", set(&WAITING_CALLS)),
             ("files", set(&FILE_CALLS)),
@@ -160,7 +164,9 @@ impl Attacher {
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
         let places = Places::of(&object)?;
-        let (attached, scratch, moments) = (Vec::new(), Vec::new(), Moments::default());
+        let copies = Unwinder::IS_AVAILABLE.then(|| Copies::of(&object)).transpose()?;
+        let moments = Moments { copies, ..Moments::default() };
+        let (attached, scratch) = (Vec::new(), Vec::new());
         let timers = expiries.contains(&0).then(timers_not_known);
         let findings = timers.into_iter().chain(steal::not_divided()).collect();
         let mut attacher = Attacher {
@@ -413,22 +419,33 @@ impl Attacher {
         moments
     }
 
-    /// The functions' addresses in user mode at an instant, innermost first; `None` if they were
-    /// released meanwhile.
-    pub fn user_stack(&self, moment: &Moment) -> Option<Vec<u64>> {
-        self.moments.stacks.addresses(self.object.map("stacks").ok()?, moment)
+    /// The functions' addresses in user mode at an instant; `None` if they were released
+    /// meanwhile. Without a copy of the stack they are those that frame pointers lead to.
+    pub fn user_stack(&self, moment: &Moment) -> Option<UserStack> {
+        let copies = self.moments.copies.as_ref();
+        if let Some(copied) = copies.and_then(|copies| copies.stack(moment.stack?)) {
+            return Some(copied.clone());
+        }
+        let stacks = self.object.map("stacks").ok()?;
+        let addresses = self.moments.stacks.addresses(stacks, moment)?;
+        let is_cut = addresses.len() == 1;
+        Some(UserStack { addresses, is_cut })
     }
 
     /// Frees space for further stacks when due, except for `needed` ones.
     pub fn free_stacks(&mut self, needed: impl FnOnce() -> BTreeSet<u32>) {
+        let needed = needed();
+        if let Some(copies) = &mut self.moments.copies {
+            copies.sweep(&needed, clock::monotonic());
+        }
         if let Ok(map) = self.object.map("stacks") {
-            self.moments.stacks.sweep(map, needed);
+            self.moments.stacks.sweep(map, || needed);
         }
     }
 
     /// The number of stacks lost for lack of space.
     pub fn lost_stacks(&self) -> u64 {
-        self.moments.stacks.lost
+        self.moments.stacks.lost + self.moments.copies.as_ref().map_or(0, |copies| copies.lost)
     }
 
     /// The number of instants within cycles lost for lack of space: half of each buffer is reserved

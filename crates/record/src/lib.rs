@@ -22,6 +22,7 @@ pub mod symbols;
 pub mod tracefs;
 mod tracepoints;
 mod translate;
+pub mod unwind;
 pub mod wire;
 
 pub use attached::{Attached, RunTime};

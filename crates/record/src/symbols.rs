@@ -12,12 +12,19 @@ mod object;
 mod place;
 mod site;
 mod spec;
+#[cfg(feature = "lines")]
+mod tables;
 
 pub use kernel::{is_of_kernel, resolve_in_kernel};
 pub use object::{Function, Object, executable};
-pub use place::{FunctionNames, Mappings, Place};
+pub use place::{FunctionNames, Mappings, Place, SourceFrame};
 pub use site::Site;
 pub use spec::Spec;
+#[cfg(feature = "lines")]
+pub(crate) use {
+    place::{Identity, Mapping},
+    tables::Tables,
+};
 
 use punctual_core::words;
 use std::path::{Path, PathBuf};

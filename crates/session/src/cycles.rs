@@ -12,6 +12,7 @@ mod monitors;
 mod names;
 mod namespace;
 mod options;
+mod places;
 mod polling;
 mod practice;
 mod recent;
@@ -468,7 +469,7 @@ impl Cycles {
         all.extend(self.all().flat_map(|thread| thread.findings(&self.calls)));
         let any_real_time = self.all().any(Thread::is_real_time);
         let threads = self.ended.iter_mut().chain(self.threads.values_mut());
-        let lint = threads.map(|one| one.lint(any_real_time, &self.host));
+        let lint = threads.map(|one| one.lint(any_real_time, &self.host, &self.calls));
         all.extend(lint.flatten().collect::<Vec<_>>());
         all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
         let hidden = self.all().map(Thread::hidden).sum();

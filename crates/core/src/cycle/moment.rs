@@ -32,6 +32,10 @@ pub enum MomentKind {
     },
     /// It ran, and a timer interrupted it.
     Ran,
+    /// It touched a page that was not mapped.
+    Fault,
+    /// It made a [marked](super::MARKED) system call.
+    Called,
     /// From then on it executes another program.
     Exec,
     /// It ended: another thread may reuse its id.
@@ -49,7 +53,11 @@ impl Moment {
         match self.what {
             MomentKind::Preempted { .. } => self.end - self.begin,
             MomentKind::Asleep { time, .. } => time,
-            MomentKind::Ran | MomentKind::Exec | MomentKind::Exit { .. } => Nanos::ZERO,
+            MomentKind::Ran
+            | MomentKind::Fault
+            | MomentKind::Called
+            | MomentKind::Exec
+            | MomentKind::Exit { .. } => Nanos::ZERO,
         }
     }
 }

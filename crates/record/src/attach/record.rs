@@ -1,5 +1,6 @@
 //! Decodes the records of cycles.
 
+use super::copies::Copies;
 use super::ordinary;
 use super::stacks::UserStacks;
 use crate::account::part;
@@ -24,6 +25,8 @@ const MOMENTS: usize = 1 << 16;
 pub(super) struct Moments {
     pub(super) kept: Vec<Moment>,
     pub(super) stacks: UserStacks,
+    /// Copied stacks, where they can be unwound.
+    pub(super) copies: Option<Copies>,
     pub(super) gaps: Vec<Gap>,
     pub(super) times: Vec<(u32, ThreadTimes)>,
 }
@@ -65,7 +68,15 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
             let moment = WireMoment::read(moment);
             moments.stacks.see(moment.stack);
             if moments.kept.len() < MOMENTS {
-                moments.kept.extend(decode_moment(&header, &moment));
+                let mut of_it = decode_moment(&header, &moment);
+                if let (Some(of_it), Some(copies)) = (&mut of_it, &mut moments.copies) {
+                    let copied = copies.take(moment.copy, header.tid, moment.begin);
+                    of_it.stack = copied.or(of_it.stack);
+                    if of_it.what == MomentKind::Exec {
+                        copies.forget(header.tid);
+                    }
+                }
+                moments.kept.extend(of_it);
             }
         }
     }
@@ -88,6 +99,8 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
             MomentKind::Asleep { part: part(wire.within.into()), time: slept.min(end - begin) }
         }
         wire::MOMENT_RAN => MomentKind::Ran,
+        wire::MOMENT_FAULT => MomentKind::Fault,
+        wire::MOMENT_CALL => MomentKind::Called,
         wire::MOMENT_EXEC => MomentKind::Exec,
         wire::MOMENT_EXIT => {
             MomentKind::Exit { name: TaskName(wire.next_comm), status: Some(wire.next) }

@@ -8,6 +8,8 @@ mod copies;
 #[cfg(feature = "lines")]
 mod debug;
 #[cfg(feature = "lines")]
+mod frames;
+#[cfg(feature = "lines")]
 mod list;
 #[cfg(feature = "lines")]
 mod places;
@@ -17,6 +19,8 @@ mod search;
 mod source;
 mod spec;
 
+#[cfg(feature = "lines")]
+pub use frames::frames_at;
 #[cfg(feature = "lines")]
 pub use places::lines_at;
 pub use spec::LineSpec;
@@ -134,3 +138,13 @@ pub fn lines_at(
 
 #[cfg(all(test, feature = "lines"))]
 mod tests;
+
+#[cfg(not(feature = "lines"))]
+/// The functions of instructions: here none.
+pub fn frames_at(
+    _: &Path,
+    _: &[u8],
+    _: &[u64],
+) -> Result<std::collections::HashMap<u64, Vec<super::SourceFrame>>, String> {
+    Err("this build reads no debug information".to_owned())
+}

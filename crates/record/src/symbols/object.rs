@@ -143,7 +143,7 @@ pub(super) struct Code<'data> {
     path: &'data Path,
     data: &'data [u8],
     machine: u16,
-    segments: Vec<ProgramHeader>,
+    pub(super) segments: Vec<ProgramHeader>,
     sections: Vec<(u64, u64)>,
 }
 

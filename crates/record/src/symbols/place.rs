@@ -1,7 +1,7 @@
 //! Resolves addresses in a process to its functions.
 
-use super::{Function, Object};
-use std::collections::BTreeMap;
+use super::{Function, Object, lines, object};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,13 @@ pub struct Mappings {
     all: Vec<Mapping>,
 }
 
+/// Code that is mapped.
 #[derive(Clone, Debug)]
-struct Mapping {
-    begin: u64,
-    end: u64,
-    offset: u64,
+pub(crate) struct Mapping {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    /// The offset in the file.
+    pub(crate) offset: u64,
     /// Empty for code outside of any file.
     file: Arc<Path>,
     identity: Identity,
@@ -25,7 +27,7 @@ struct Mapping {
 
 /// The identity of the mapped file: its path may now belong to another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Identity {
+pub(crate) enum Identity {
     /// The stat(2) data of the mapped file itself.
     Known(Stat),
     /// It no longer has a path.
@@ -36,7 +38,7 @@ enum Identity {
 
 /// The properties of a file that distinguish it from later versions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Stat {
+pub(crate) struct Stat {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -116,6 +118,11 @@ impl Mappings {
         Mappings { all: text.lines().filter_map(line).collect() }
     }
 
+    #[cfg(feature = "lines")]
+    pub(crate) fn all(&self) -> &[Mapping] {
+        &self.all
+    }
+
     pub fn place(&self, address: u64) -> Option<Place> {
         let of = self.all.iter().find(|of| (of.begin..of.end).contains(&address))?;
         Some(Place {
@@ -132,14 +139,76 @@ fn mapped_file(tid: u32, (begin, end): (u64, u64)) -> PathBuf {
     PathBuf::from(format!("/proc/{tid}/map_files/{begin:x}-{end:x}"))
 }
 
+#[cfg(feature = "lines")]
+impl Mapping {
+    /// What tells the mapped file from others.
+    pub(crate) fn key(&self) -> (Arc<Path>, Identity) {
+        (self.file.clone(), self.identity)
+    }
+
+    /// The content of the file, as this process sees it; the vDSO's from its memory.
+    pub(crate) fn read(&self, pid: u32) -> Option<Vec<u8>> {
+        if !self.file.has_root() {
+            let mut bytes = vec![0; usize::try_from(self.end - self.begin).ok()?];
+            let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+            std::os::unix::fs::FileExt::read_exact_at(&memory, &mut bytes, self.begin).ok()?;
+            return Some(bytes);
+        }
+        let mut all = files_of(&self.file, self.identity, (self.begin, self.end), pid).into_iter();
+        all.find_map(|path| object::read(&path).ok())
+    }
+}
+
+/// A function of a stack.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SourceFrame {
+    /// Demangled, without parameters.
+    pub function: String,
+    /// The source file, and the line in it; `None` where the debug information has none.
+    pub line: Option<(String, u32)>,
+}
+
 /// The functions of the queried files.
 #[derive(Default)]
 pub struct FunctionNames {
     /// `None`: the path now belongs to another file.
     files: BTreeMap<(PathBuf, Identity), Option<Vec<Function>>>,
+    /// The functions with lines of the places that were looked up.
+    lines: BTreeMap<Place, Vec<SourceFrame>>,
 }
 
 impl FunctionNames {
+    /// Looks up the source lines of these places, each file's at once: its debug information may be
+    /// large.
+    pub fn find_lines(&mut self, places: impl IntoIterator<Item = Place>, tid: u32) {
+        let mut of_files: BTreeMap<_, BTreeSet<Place>> = BTreeMap::new();
+        for place in places.into_iter().filter(|place| !self.lines.contains_key(place)) {
+            of_files.entry((place.file.clone(), place.identity)).or_default().insert(place);
+        }
+        for ((file, identity), places) in of_files {
+            let Some(first) = places.first().filter(|place| place.file.has_root()) else {
+                continue;
+            };
+            let all = files_of(&file, identity, first.range, tid);
+            let read = all.iter().find_map(|path| Some((path, object::read(path).ok()?)));
+            let Some((path, data)) = read else { continue };
+            let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
+            let found = lines::frames_at(path, &data, &offsets).unwrap_or_default();
+            for place in places {
+                let frames = found.get(&place.offset).cloned().unwrap_or_default();
+                self.lines.insert(place, frames);
+            }
+        }
+    }
+
+    /// The functions at a place: what is inlined there first, with lines where they were found.
+    pub fn frames(&mut self, place: &Place, tid: u32) -> Vec<SourceFrame> {
+        match self.lines.get(place) {
+            Some(frames) if !frames.is_empty() => frames.clone(),
+            _ => vec![SourceFrame { function: self.name(place, tid), line: None }],
+        }
+    }
+
     /// The function at a place, without its parameters; the file and the offset if the file does
     /// not name it, or no longer exists. `tid`: a thread that sees the file, as it may have its own
     /// root.
@@ -164,15 +233,21 @@ impl FunctionNames {
 /// The functions of the mapped file as the thread sees it: by its path or, if another file has
 /// that, as long as the thread exists.
 fn functions_of(place: &Place, tid: u32) -> Option<Vec<Function>> {
-    let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{}", place.file.display()));
-    let by_path = [seen_by_it, place.file.to_path_buf()];
-    let of_path = by_path.iter().filter(|path| place.identity.is_at(path));
-    let mapped = mapped_file(tid, place.range);
-    let is_mapped = matches!(place.identity, Identity::Known(_)) && place.identity.is_at(&mapped);
-    let mut all = of_path.chain(is_mapped.then_some(&mapped)).peekable();
-    all.peek()?;
-    let read = all.find_map(|path| Object::read(path).ok());
+    let all = files_of(&place.file, place.identity, place.range, tid);
+    all.first()?;
+    let read = all.iter().find_map(|path| Object::read(path).ok());
     Some(read.map(|object| object.functions).unwrap_or_default())
+}
+
+/// The paths at which this thread's process finds that very file.
+fn files_of(file: &Path, identity: Identity, range: (u64, u64), tid: u32) -> Vec<PathBuf> {
+    let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{}", file.display()));
+    let by_path = [seen_by_it, file.to_path_buf()];
+    let mut all: Vec<PathBuf> = by_path.into_iter().filter(|path| identity.is_at(path)).collect();
+    let mapped = mapped_file(tid, range);
+    let is_mapped = matches!(identity, Identity::Known(_)) && identity.is_at(&mapped);
+    all.extend(is_mapped.then_some(mapped));
+    all
 }
 
 /// The function that contains this offset. Functions are ordered by offset, the simplest of several

@@ -14,6 +14,7 @@ use punctual_explain::cycles::Inferred;
 use punctual_explain::cycles::stream::{Calls, Shown, Stream};
 use punctual_explain::gaps::Gaps;
 use punctual_record::attach::{AttachCost, Attacher, Traced};
+use punctual_record::unwind::UserStack;
 use punctual_record::{Backend, StartError, foreign_ids};
 use punctual_sys::{attributes, clock};
 use std::collections::BTreeSet;
@@ -255,10 +256,10 @@ impl CycleRecorder {
     }
 
     /// The user stack at an instant; none if only events are recorded.
-    pub fn user_stack(&self, moment: &Moment) -> Option<Vec<u64>> {
+    pub fn user_stack(&self, moment: &Moment) -> Option<UserStack> {
         match &self.source {
             Source::Bpf(bpf) => bpf.user_stack(moment),
-            Source::Tracefs(..) | Source::Recording(_) => Some(Vec::new()),
+            Source::Tracefs(..) | Source::Recording(_) => Some(UserStack::default()),
         }
     }
 

@@ -518,7 +518,8 @@ impl Thread {
         let delays =
             typical.and_then(|one| delays::table(self.worst_cycles.cycles(), &one.split(), calls));
         let (typical, worst) = (self.typical.table(), self.worst_cycles.table());
-        let all = [self.culprits(), holders, delays, typical, worst];
+        let places = self.worst_cycles.places.table();
+        let all = [self.culprits(), holders, delays, typical, places, worst];
         all.into_iter().flatten().collect()
     }
 
@@ -597,7 +598,7 @@ impl Thread {
     }
 
     /// Where the thread's cycles deviate from good practice for real-time programs.
-    pub fn lint(&mut self, others_are: bool, host: &HostFacts) -> Vec<Finding> {
+    pub fn lint(&mut self, others_are: bool, host: &HostFacts, calls: &CallNames) -> Vec<Finding> {
         let practice = std::mem::take(&mut self.practice);
         let Some(cyclic) = self.cyclic() else { return Vec::new() };
         let behind = self.culprits.iter().filter(|(_, delay)| delay.behind > Nanos::ZERO);
@@ -606,7 +607,9 @@ impl Thread {
         culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
         let subject = format!("{}/{}", self.phase, cyclic.label);
-        practice.findings(&subject, kind, has_deadline, others_are, host, &culprits)
+        let mut all = practice.findings(&subject, kind, has_deadline, others_are, host, &culprits);
+        self.worst_cycles.places.locate(&mut all, calls);
+        all
     }
 
     /// The thread's line in the live view, if it has cycles.

@@ -1,13 +1,13 @@
 //! Where a thread was in its longest cycles: at its waits, when preempted, and when a timer
 //! interrupted it.
 
+use super::places::{Places, Resolver, Stack};
 use super::source::CycleRecorder;
 use punctual_core::cycle::{Cycle, Moment, MomentKind, task_label};
 use punctual_core::format;
-use punctual_core::{CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, Severity, Table};
+use punctual_core::{CauseKind, Cell, Column, Finding, Nanos, Severity, Table};
 use punctual_explain::cycles::CallNames;
-use punctual_record::symbols::{FunctionNames, Mappings, Place};
-use punctual_sys::clock;
+use punctual_record::symbols::FunctionNames;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -19,10 +19,6 @@ const PREEMPTIONS: usize = 8;
 const RAN: usize = 3;
 /// The share of the response time from which on a wake-up is late.
 const LATE: f64 = 0.1;
-/// The maximum number of functions of a stack in a cell.
-const FRAMES: usize = 8;
-/// The minimum time between two reads of the mappings.
-const REREAD: Nanos = Nanos::SECOND;
 /// The share of stacks without callers from which on the program probably has no frame pointers.
 const FEW_CALLERS: f64 = 0.5;
 
@@ -31,10 +27,8 @@ const FEW_CALLERS: f64 = 0.5;
 pub struct WorstCycles {
     pending: Vec<Moment>,
     worst: Vec<Worst>,
-    mappings: Mappings,
-    read: Option<MonotonicNs>,
-    /// The process has executed another program.
-    is_over: bool,
+    resolver: Resolver,
+    pub(super) places: Places,
     described: Option<Table>,
     /// Stacks that end in the program itself, and those of them with a single function.
     stacks: (u64, u64),
@@ -47,8 +41,8 @@ struct Worst {
 
 struct Kept {
     moment: Moment,
-    /// The innermost function first; `None`: not looked up yet.
-    stack: Option<Vec<Option<Place>>>,
+    /// `None`: not looked up yet.
+    stack: Option<Stack>,
 }
 
 impl WorstCycles {
@@ -67,6 +61,7 @@ impl WorstCycles {
             }
             moment.begin >= cycle.again
         });
+        self.places.add(&moments);
         let longer = |worst: &Worst| own_time(&worst.cycle) >= time;
         let place = self.worst.partition_point(longer);
         if place >= CYCLES {
@@ -90,33 +85,17 @@ impl WorstCycles {
     /// Looks up the stacks of new cycles while the process exists. Returns how many stacks were
     /// lost before.
     pub fn look_up(&mut self, tid: u32, attacher: &CycleRecorder) -> u64 {
-        let mut lost = 0;
+        let mut lost = self.places.look_up(tid, &mut self.resolver, attacher);
         let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
-        let mut new = all.filter(|kept| kept.stack.is_none()).peekable();
-        if new.peek().is_none() {
-            return lost;
-        }
-        let now = clock::monotonic();
-        if attacher.is_live() && !self.is_over && self.read.is_none_or(|read| now - read >= REREAD)
-        {
-            self.read = Some(now);
-            if let Some(mappings) = Mappings::read(tid) {
-                self.mappings = mappings;
-            }
-        }
-        for kept in new {
-            let addresses = attacher.user_stack(&kept.moment);
-            lost += u64::from(addresses.is_none());
-            let addresses = addresses.unwrap_or_default();
-            // A caller's address is that of the instruction after the call.
-            let call = |(depth, address): (usize, &u64)| address - u64::from(depth > 0);
-            let places = addresses.iter().enumerate().map(|one| self.mappings.place(call(one)));
-            let stack: Vec<Option<Place>> = places.collect();
-            if let Some(Some(innermost)) = stack.first()
+        for kept in all.filter(|kept| kept.stack.is_none()) {
+            let stack = self.resolver.stack(tid, &kept.moment, attacher);
+            lost += u64::from(stack.is_none());
+            let stack = stack.unwrap_or_default();
+            if let Some(Some(innermost)) = stack.places.first()
                 && !innermost.is_in_library()
             {
                 self.stacks.0 += 1;
-                self.stacks.1 += u64::from(stack.iter().flatten().count() < 2);
+                self.stacks.1 += u64::from(stack.places.iter().flatten().count() < 2);
             }
             kept.stack = Some(stack);
         }
@@ -125,11 +104,21 @@ impl WorstCycles {
 
     /// Stops reading the mappings: they are those of another program from now on.
     pub fn end(&mut self) {
-        self.is_over = true;
+        self.resolver.end();
     }
 
     /// Names the functions permanently.
     pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
+        let of_worst = self.worst.iter().flat_map(|worst| &worst.moments);
+        let of_worst: Vec<&Stack> = of_worst.filter_map(|kept| kept.stack.as_ref()).collect();
+        let all = of_worst.iter().flat_map(|stack| stack.places.iter().flatten().cloned());
+        names.find_lines(all.chain(self.places.all_places()), tid);
+        let moments = |worst: &Worst| -> Vec<(Moment, Stack)> {
+            let all = worst.moments.iter();
+            all.filter_map(|kept| Some((kept.moment, kept.stack.clone()?))).collect()
+        };
+        let longest: Vec<_> = self.worst.iter().map(moments).collect();
+        self.places.describe(tid, names, calls, &longest);
         let mut rows = Vec::new();
         // Cycles are kept by their own time, and show the whole time.
         let mut worst: Vec<&Worst> = self.worst.iter().collect();
@@ -193,7 +182,7 @@ fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
             preemptions += 1;
             preemptions <= PREEMPTIONS
         }
-        MomentKind::Ran => true,
+        MomentKind::Ran | MomentKind::Fault | MomentKind::Called => true,
         MomentKind::Exec | MomentKind::Exit { .. } => false,
     });
     moments.sort_by_key(|moment| moment.begin);
@@ -209,7 +198,9 @@ fn own_time(cycle: &Cycle) -> Nanos {
 impl Worst {
     /// A late wake-up, its longest sleep, its preemptions, and where it ran.
     fn rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
-        let mut name = |kept: &Kept| stack(kept, tid, names);
+        let mut name = |kept: &Kept| {
+            kept.stack.as_ref().map_or_else(String::new, |stack| stack.text(tid, names))
+        };
         let (mut rows, mut ran) = (Vec::new(), BTreeMap::new());
         rows.extend(self.late());
         for kept in &self.moments {
@@ -225,6 +216,8 @@ impl Worst {
                 MomentKind::Preempted { .. } => {
                     rows.push(self.moment("preempted", kept, name(kept), 1, calls));
                 }
+                // These have a table of their own.
+                MomentKind::Fault | MomentKind::Called => {}
             }
         }
         let mut ran: Vec<_> = ran.into_iter().collect();
@@ -272,6 +265,8 @@ impl Worst {
             MomentKind::Preempted { by, name } => Some(task_label(name, by)),
             MomentKind::Asleep { .. }
             | MomentKind::Ran
+            | MomentKind::Fault
+            | MomentKind::Called
             | MomentKind::Exec
             | MomentKind::Exit { .. } => None,
         });
@@ -289,22 +284,11 @@ impl Worst {
     }
 }
 
-/// The innermost known functions.
-fn stack(kept: &Kept, tid: u32, names: &mut FunctionNames) -> String {
-    let places = kept.stack.iter().flatten().take(FRAMES);
-    // Beyond a frame that is not code there are no callers.
-    let known = places.map_while(Option::as_ref);
-    let mut all: Vec<String> = known.map(|place| names.name(place, tid)).collect();
-    if all.len() == 1 {
-        all.push("no frame pointer".to_owned());
-    }
-    all.join(" < ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::cycle;
     use super::*;
+    use punctual_core::MonotonicNs;
     use punctual_core::cycle::{Culprit, TaskName};
 
     fn moment(begin: i64, end: i64, what: MomentKind) -> Moment {

@@ -1,0 +1,142 @@
+//! Copies of user stacks that the programs in the kernel make (bpf/attach.bpf.c), unwound while
+//! the process exists.
+
+use crate::bpf::{LoadError, Object};
+use crate::unwind::{StackCopy, Unwinder, UserStack};
+use crate::wire::layout::{self as wire, StackCopy as Head};
+use punctual_core::MonotonicNs;
+use punctual_sys::mapping::{Mapping, READ_WRITE};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+
+const SIZE: usize = Head::SIZE + wire::STACK_BYTES as usize;
+/// Numbers of stacks from here on are of copies.
+const FIRST: u32 = 1 << 31;
+/// The maximum number of unwound stacks that wait for their cycle's end.
+const KEPT: usize = 1 << 14;
+/// The age at which the record of a copy was lost.
+const STALE: i64 = 30_000_000_000;
+
+pub(super) struct Copies {
+    memory: Mapping,
+    unwinder: Unwinder,
+    kept: BTreeMap<u32, UserStack>,
+    next: u32,
+    /// Stacks that found no room here.
+    pub(super) lost: u64,
+}
+
+impl Copies {
+    pub(super) fn of(object: &Object) -> Result<Copies, LoadError> {
+        let bytes = SIZE * wire::STACK_COPIES as usize;
+        let memory = Mapping::of_file(object.map("copies")?, 0, bytes, READ_WRITE, 0)
+            .map_err(|why| LoadError::Map { bytes: bytes as u64, why })?;
+        Ok(Copies::new(memory))
+    }
+
+    fn new(memory: Mapping) -> Copies {
+        let unwinder = Unwinder::default();
+        Copies { memory, unwinder, kept: BTreeMap::new(), next: 0, lost: 0 }
+    }
+
+    fn read(&self, offset: usize, words: usize) -> Vec<u64> {
+        let word = |at| self.memory.word(offset + at * 8).load(Ordering::Relaxed);
+        (0..words).map(word).collect()
+    }
+
+    /// Takes the copy with this number + 1 of a thread, made at this instant, unwinds it and frees
+    /// it. Returns the number of the stack.
+    pub(super) fn take(&mut self, number: u16, tid: u32, taken: u64) -> Option<u32> {
+        let offset = usize::from(number.checked_sub(1)?);
+        let offset = (offset < wire::STACK_COPIES as usize).then_some(offset * SIZE)?;
+        if self.memory.word(offset).load(Ordering::Acquire) != taken {
+            return None;
+        }
+        let head: Vec<u8> =
+            self.read(offset, Head::SIZE / 8).iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let head = Head::read(head.first_chunk()?);
+        let words = (head.bytes.min(wire::STACK_BYTES) / 8) as usize;
+        let stack = self.read(offset + Head::SIZE, words);
+        self.memory.word(offset).store(0, Ordering::Release);
+        if head.tid != tid {
+            return None;
+        }
+        if self.kept.len() >= KEPT {
+            self.lost += 1;
+            return None;
+        }
+        let copy = StackCopy {
+            process: head.process,
+            ip: head.ip,
+            sp: head.sp,
+            bp: head.bp,
+            lr: head.lr,
+            stack,
+        };
+        let number = FIRST | self.next;
+        self.next = (self.next + 1) % FIRST;
+        self.kept.insert(number, self.unwinder.unwind(&copy));
+        Some(number)
+    }
+
+    /// The functions of a stack, if it is one of these.
+    pub(super) fn stack(&self, number: u32) -> Option<&UserStack> {
+        self.kept.get(&number)
+    }
+
+    /// The process runs another program from now on.
+    pub(super) fn forget(&mut self, process: u32) {
+        self.unwinder.forget(process);
+    }
+
+    /// Keeps those that are needed, and frees the copies whose record never came.
+    pub(super) fn sweep(&mut self, needed: &BTreeSet<u32>, now: MonotonicNs) {
+        self.kept.retain(|number, _| needed.contains(number));
+        for slot in 0..wire::STACK_COPIES as usize {
+            let taken = self.memory.word(slot * SIZE);
+            let at = taken.load(Ordering::Acquire);
+            if at != 0 && now.0.saturating_sub_unsigned(at) > STALE {
+                let _ = taken.compare_exchange(at, 0, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a copy as the kernel does.
+    fn written(copies: &Copies, slot: usize, head: Head) {
+        let mut bytes = [0; Head::SIZE];
+        head.write(&mut bytes);
+        for (at, word) in bytes.chunks_exact(8).enumerate() {
+            let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
+            copies.memory.word(slot * SIZE + at * 8).store(word, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_copy_belongs_to_the_moment_at_which_it_was_made_and_is_freed_once() {
+        let memory = Mapping::anonymous(SIZE * wire::STACK_COPIES as usize).unwrap();
+        let mut copies = Copies::new(memory);
+        let mut head = Head::read(&[0; Head::SIZE]);
+        (head.taken, head.tid, head.process, head.ip, head.bytes) =
+            (7_000, 5, u32::MAX, 0x4000, 64);
+        written(&copies, 3, head);
+        assert_eq!(copies.take(4, 5, 6_999), None, "another moment's");
+        assert_eq!(copies.take(0, 5, 0), None);
+        assert_eq!(copies.take(u16::MAX, 5, 7_000), None);
+        let number = copies.take(4, 5, 7_000).expect("it is there");
+        let stack = copies.stack(number).expect("it was unwound");
+        assert_eq!((stack.addresses.as_slice(), stack.is_cut), (&[0x4000][..], true), "no process");
+        assert_eq!(copies.take(4, 5, 7_000), None, "it is freed");
+        written(&copies, 9, head);
+        copies.sweep(&BTreeSet::from([number]), MonotonicNs(7_000 + STALE));
+        assert!(copies.stack(number).is_some());
+        assert_eq!(copies.memory.word(9 * SIZE).load(Ordering::Relaxed), 7_000);
+        copies.sweep(&BTreeSet::new(), MonotonicNs(7_001 + STALE));
+        assert!(copies.stack(number).is_none());
+        assert_eq!(copies.memory.word(9 * SIZE).load(Ordering::Relaxed), 0, "its record was lost");
+    }
+}

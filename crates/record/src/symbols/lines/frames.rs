@@ -1,0 +1,52 @@
+//! Resolves instructions to functions with source lines, those of inlined functions too.
+
+use super::debug::{Sections, has_lines, separate};
+use crate::symbols::demangle::demangle;
+use crate::symbols::{SourceFrame, Tables};
+use addr2line::Context;
+use elf::ElfBytes;
+use elf::endian::AnyEndian;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The functions of instructions at these offsets in a file: what is inlined first. Empty for those
+/// that debug information does not cover.
+///
+/// # Errors
+/// The reason why line information is missing.
+pub fn frames_at(
+    path: &Path,
+    data: &[u8],
+    offsets: &[u64],
+) -> Result<HashMap<u64, Vec<SourceFrame>>, String> {
+    let broken = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(|why| broken(&why))?;
+    let code = Tables::of(data).ok_or_else(|| broken(&"its segments cannot be read"))?;
+    let separated;
+    let debug = if has_lines(&file) {
+        file
+    } else {
+        separated = separate(path, &file)?;
+        ElfBytes::minimal_parse(&separated).map_err(|why| broken(&why))?
+    };
+    let sections = Sections::of(&debug)?;
+    let context = Context::from_dwarf(sections.dwarf()).map_err(|why| broken(&why))?;
+    let mut found = HashMap::new();
+    for offset in offsets {
+        let Some(address) = code.address(*offset) else { continue };
+        // An unreadable unit does not affect the others.
+        let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { continue };
+        let mut all = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref().and_then(|name| name.raw_name().ok());
+            let Some(name) = name else { break };
+            let place = frame.location.and_then(|at| Some((at.file?.to_owned(), at.line?)));
+            all.push(SourceFrame {
+                function: demangle(&name).1,
+                line: place.filter(|(_, line)| *line > 0),
+            });
+        }
+        found.insert(*offset, all);
+    }
+    Ok(found)
+}

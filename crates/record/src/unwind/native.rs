@@ -1,0 +1,118 @@
+//! Unwinds by the tables of the mapped files.
+
+use super::{StackCopy, UserStack};
+use crate::symbols::{Identity, Mapping, Mappings, Tables};
+use framehop::{
+    CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, UnwindRegsNative,
+    Unwinder as _, UnwinderNative,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The maximum number of frames of a stack, and of processes whose mappings are kept.
+const FRAMES: usize = 64;
+const PROCESSES: usize = 64;
+
+/// Unwinds stacks of processes that exist.
+#[derive(Default)]
+pub struct Unwinder {
+    processes: BTreeMap<u32, Process>,
+    files: BTreeMap<(Arc<Path>, Identity), Option<Tables>>,
+}
+
+struct Process {
+    mappings: Mappings,
+    unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
+}
+
+type Bytes = Arc<[u8]>;
+
+impl Unwinder {
+    pub const IS_AVAILABLE: bool = true;
+
+    /// The functions of a copied stack. Read while the process exists.
+    pub fn unwind(&mut self, copy: &StackCopy) -> UserStack {
+        let knows = |process: &Process| process.mappings.place(copy.ip).is_some();
+        if !self.processes.get(&copy.process).is_some_and(knows) {
+            self.read(copy.process);
+        }
+        let Some(process) = self.processes.get_mut(&copy.process) else {
+            return UserStack { addresses: vec![copy.ip], is_cut: true };
+        };
+        let mut read = |address: u64| {
+            let offset = address.checked_sub(copy.sp).filter(|offset| offset % 8 == 0).ok_or(())?;
+            let word = copy.stack.get(usize::try_from(offset / 8).map_err(drop)?);
+            word.copied().ok_or(())
+        };
+        let mut frames =
+            process.unwinder.iter_frames(copy.ip, registers(copy), &mut process.cache, &mut read);
+        let mut of_it = UserStack::default();
+        loop {
+            match frames.next() {
+                Ok(Some(frame)) if of_it.addresses.len() < FRAMES => {
+                    of_it.addresses.push(frame.address());
+                }
+                Ok(None) => break,
+                Ok(Some(_)) | Err(_) => {
+                    of_it.is_cut = true;
+                    break;
+                }
+            }
+        }
+        of_it
+    }
+
+    /// Forgets a process that has ended or runs another program.
+    pub fn forget(&mut self, process: u32) {
+        self.processes.remove(&process);
+    }
+
+    fn read(&mut self, pid: u32) {
+        if self.processes.len() >= PROCESSES {
+            self.processes.clear();
+            self.files.clear();
+        }
+        let Some(mappings) = Mappings::read(pid) else { return };
+        let mut unwinder = UnwinderNative::new();
+        for mapping in mappings.all() {
+            let read = || Tables::of(&mapping.read(pid)?);
+            let tables = self.files.entry(mapping.key()).or_insert_with(read);
+            let module = tables.as_ref().and_then(|tables| module(mapping, tables));
+            if let Some(module) = module {
+                unwinder.add_module(module);
+            }
+        }
+        self.processes.insert(pid, Process { mappings, unwinder, cache: CacheNative::new() });
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(copy: &StackCopy) -> UnwindRegsNative {
+    UnwindRegsNative::new(copy.ip, copy.sp, copy.bp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(copy: &StackCopy) -> UnwindRegsNative {
+    UnwindRegsNative::new(copy.lr, copy.sp, copy.bp)
+}
+
+/// The mapped code, with its tables at the addresses at which the process has them.
+fn module(mapping: &Mapping, tables: &Tables) -> Option<Module<Bytes>> {
+    // Where the file's address 0 is; of a program that cannot be moved, 0.
+    let base = mapping.begin.wrapping_sub(tables.address(mapping.offset)?);
+    let range = |(from, bytes): &(u64, Bytes)| *from..from.saturating_add(bytes.len() as u64);
+    let bytes = |section: &Option<(u64, Bytes)>| section.as_ref().map(|(_, bytes)| bytes.clone());
+    let sections = ExplicitModuleSectionInfo {
+        text_svma: tables.text.clone(),
+        got_svma: tables.got.clone(),
+        eh_frame_svma: tables.eh_frame.as_ref().map(range),
+        eh_frame: bytes(&tables.eh_frame),
+        eh_frame_hdr_svma: tables.eh_frame_hdr.as_ref().map(range),
+        eh_frame_hdr: bytes(&tables.eh_frame_hdr),
+        debug_frame: bytes(&tables.debug_frame),
+        ..Default::default()
+    };
+    Some(Module::new(String::new(), mapping.begin..mapping.end, base, sections))
+}

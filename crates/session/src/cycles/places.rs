@@ -1,0 +1,449 @@
+//! The places in a program at which a thread was delayed, or did what a real-time thread should
+//! not do: by stacks of some of these events, with source lines where debug information has them.
+
+use super::source::CycleRecorder;
+use punctual_explain::cycles::CallNames;
+use punctual_core::cycle::{CallClass, MARKED, Moment, MomentKind};
+use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Table};
+use punctual_record::symbols::{FunctionNames, Mappings, Place, SourceFrame};
+use punctual_report::format;
+use punctual_sys::clock;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The maximum number of functions of a stack in a cell.
+const FRAMES: usize = 8;
+/// The minimum time between two reads of the mappings.
+const REREAD: Nanos = Nanos::SECOND;
+/// Moments that wait for their look-up, and distinct stacks that are kept.
+const PENDING: usize = 4_096;
+const STACKS: usize = 4_096;
+/// The maximum number of rows.
+const ROWS: usize = 20;
+/// The maximum number of lines in a finding.
+const LINES: usize = 4;
+/// Beginnings of the paths of source files that are not the user's: of compilers, distributions,
+/// and packages.
+const OF_OTHERS: [&str; 7] = [
+    "/rustc/",
+    "/usr/include/",
+    "/usr/lib/",
+    "/usr/src/",
+    "/usr/local/go/src/",
+    "/usr/local/include/",
+    "/build/",
+];
+const PACKAGES: [&str; 2] = ["/.cargo/registry/", "/.rustup/toolchains/"];
+
+/// A stack as places in files.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Stack {
+    /// The innermost function first; `None`: not in any mapped code.
+    pub places: Vec<Option<Place>>,
+    /// Whether the callers beyond the last one are unknown.
+    is_cut: bool,
+}
+
+impl Stack {
+    /// Its functions, with lines, and whether they are a library's.
+    fn frames(&self, tid: u32, names: &mut FunctionNames) -> Vec<(SourceFrame, bool)> {
+        // Beyond a frame that is not code there are no callers.
+        let known = self.places.iter().map_while(Option::as_ref);
+        let mut all = Vec::new();
+        for place in known {
+            let (library, frames) = (place.is_in_library(), names.frames(place, tid));
+            // What a library inlines does not matter here.
+            let inner = if library { frames.len().saturating_sub(1) } else { 0 };
+            all.extend(frames.into_iter().skip(inner).map(|frame| (frame, library)));
+        }
+        // What calls main() is the same in all programs.
+        let main = all.iter().position(|(frame, library)| !library && frame.function == "main");
+        all.truncate(main.map_or(all.len(), |main| main + 1));
+        all
+    }
+
+    /// The innermost functions.
+    pub fn text(&self, tid: u32, names: &mut FunctionNames) -> String {
+        let frames = self.frames(tid, names);
+        let named = |(frame, library): &(SourceFrame, bool)| match &frame.line {
+            Some(line) if !library => format!("{} {}", frame.function, short(line)),
+            _ => frame.function.clone(),
+        };
+        let mut all: Vec<String> = frames.iter().take(FRAMES).map(named).collect();
+        if self.is_cut && (1..FRAMES).contains(&all.len()) {
+            all.push("callers not known".to_owned());
+        }
+        all.join(" < ")
+    }
+}
+
+/// `loop.cpp:142`.
+fn short((path, line): &(String, u32)) -> String {
+    format!("{}:{line}", path.rsplit('/').next().unwrap_or(path))
+}
+
+/// The innermost place in the user's own program: its line, if its source is not the compiler's or a
+/// package's, else its function.
+fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
+    let of_others = |path: &str| {
+        OF_OTHERS.iter().any(|begin| path.starts_with(begin))
+            || PACKAGES.iter().any(|part| path.contains(part))
+    };
+    let mut outside = frames.iter().filter(|(_, library)| !library).map(|(frame, _)| frame);
+    let mut lines = outside.clone().filter_map(|frame| frame.line.as_ref());
+    let line = lines.find(|(path, _)| !of_others(path)).map(short);
+    line.or_else(|| {
+        outside.next().or(frames.first().map(|(frame, _)| frame))?.function.clone().into()
+    })
+}
+
+/// From addresses to places in files.
+#[derive(Default)]
+pub struct Resolver {
+    mappings: Mappings,
+    read: Option<MonotonicNs>,
+    /// The process has executed another program.
+    is_over: bool,
+}
+
+impl Resolver {
+    /// The mappings are those of another program from now on.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// The stack at an instant, looked up while the process exists; `None` if it was lost.
+    pub fn stack(&mut self, tid: u32, moment: &Moment, attacher: &CycleRecorder) -> Option<Stack> {
+        let stack = attacher.user_stack(moment)?;
+        let is_known = |address: &u64| self.mappings.place(*address).is_some();
+        if !stack.addresses.first().is_none_or(is_known) && attacher.is_live() && !self.is_over {
+            let now = clock::monotonic();
+            if self.read.is_none_or(|read| now - read >= REREAD) {
+                self.read = Some(now);
+                self.mappings = Mappings::read(tid).unwrap_or_default();
+            }
+        }
+        // A caller's address is that of the instruction after the call.
+        let call = |(depth, address): (usize, &u64)| address.wrapping_sub(u64::from(depth > 0));
+        let all = stack.addresses.iter().enumerate();
+        let places = all.map(|one| self.mappings.place(call(one))).collect();
+        Some(Stack { places, is_cut: stack.is_cut })
+    }
+}
+
+/// What a thread did, or what happened to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Deed {
+    Fault,
+    /// A system call that a real-time thread should avoid, by its number.
+    Called(u32),
+    /// It slept within a cycle: the part, and its system call.
+    Asleep(MainPart, Option<u32>),
+    Preempted,
+}
+
+impl Deed {
+    fn of(moment: &Moment) -> Option<Deed> {
+        match moment.what {
+            MomentKind::Fault => Some(Deed::Fault),
+            MomentKind::Called => moment.call.map(Deed::Called),
+            MomentKind::Asleep { part, .. } => Some(Deed::Asleep(part, moment.call)),
+            MomentKind::Preempted { .. } => Some(Deed::Preempted),
+            MomentKind::Ran | MomentKind::Exec | MomentKind::Exit { .. } => None,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Deed::Fault => "page fault",
+            Deed::Called(_) => "called",
+            Deed::Asleep(part, _) => part.words(),
+            Deed::Preempted => "preempted",
+        }
+    }
+
+    /// Whether the finding with this id is about it.
+    fn is_of(self, finding: &str, calls: &CallNames) -> bool {
+        let class = |number: u32| {
+            let name = calls.get(&number)?;
+            MARKED.iter().find(|(marked, _)| marked == name).map(|(_, class)| *class)
+        };
+        match (finding, self) {
+            ("page-faults-in-cycle", Deed::Fault) => true,
+            ("lock-without-pi", Deed::Asleep(MainPart::Lock, _)) => true,
+            ("memory-call-in-cycle", Deed::Called(number)) => {
+                class(number) == Some(CallClass::Memory)
+            }
+            ("prints-in-cycle", Deed::Called(number)) => class(number) == Some(CallClass::Write),
+            ("file-call-in-cycle", Deed::Called(number)) => {
+                matches!(class(number), Some(CallClass::File | CallClass::Write))
+            }
+            _ => false,
+        }
+    }
+
+    fn call(self) -> Option<u32> {
+        match self {
+            Deed::Called(number) => Some(number),
+            Deed::Asleep(_, call) => call,
+            Deed::Fault | Deed::Preempted => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    stacks: u64,
+    total: Nanos,
+    longest: Nanos,
+    /// The number of the longest cycles in which it was there.
+    in_longest: u64,
+}
+
+impl Sums {
+    fn join(&mut self, other: &Sums) {
+        self.stacks += other.stacks;
+        self.total += other.total;
+        self.longest = self.longest.max(other.longest);
+    }
+}
+
+/// A place of the program with what happened there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub deed: Deed,
+    /// `loop.cpp:142`; without debug information the function.
+    pub line: String,
+    stack: String,
+    /// The stacks that were kept of these events, and how many there are of all places.
+    pub stacks: u64,
+    pub of: u64,
+    longest: Nanos,
+    in_longest: u64,
+}
+
+/// The places of a thread.
+#[derive(Default)]
+pub struct Places {
+    queue: Vec<Moment>,
+    all: BTreeMap<(Deed, Stack), Sums>,
+    /// The stacks that were kept of each.
+    stacks: BTreeMap<Deed, u64>,
+    rows: Vec<Row>,
+    table: Option<Table>,
+}
+
+impl Places {
+    /// Adds the moments of a cycle.
+    pub fn add(&mut self, moments: &[Moment]) {
+        let room = PENDING.saturating_sub(self.queue.len());
+        let with_stack =
+            moments.iter().filter(|one| one.stack.is_some() && Deed::of(one).is_some());
+        self.queue.extend(with_stack.take(room));
+    }
+
+    /// Looks up the stacks of new moments. Returns how many were lost before.
+    pub fn look_up(&mut self, tid: u32, resolver: &mut Resolver, attacher: &CycleRecorder) -> u64 {
+        let mut lost = 0;
+        for moment in std::mem::take(&mut self.queue) {
+            let (Some(deed), Some(stack)) =
+                (Deed::of(&moment), resolver.stack(tid, &moment, attacher))
+            else {
+                lost += 1;
+                continue;
+            };
+            let key = (deed, stack);
+            if self.all.len() >= STACKS && !self.all.contains_key(&key) {
+                continue;
+            }
+            *self.stacks.entry(deed).or_default() += 1;
+            let time = moment.time();
+            let one = Sums { stacks: 1, total: time, longest: time, in_longest: 0 };
+            self.all.entry(key).or_default().join(&one);
+        }
+        lost
+    }
+
+    /// All places of these stacks.
+    pub fn all_places(&self) -> impl Iterator<Item = Place> {
+        self.all.keys().flat_map(|(_, stack)| stack.places.iter().flatten().cloned())
+    }
+
+    /// Names the lines permanently. `longest`: the moments of each of the longest cycles.
+    pub fn describe(
+        &mut self,
+        tid: u32,
+        names: &mut FunctionNames,
+        calls: &CallNames,
+        longest: &[Vec<(Moment, Stack)>],
+    ) {
+        // Of several stacks that meet at a line, the most frequent one is shown.
+        let mut of_lines: BTreeMap<(Deed, String), (Sums, u64, String)> = BTreeMap::new();
+        let line = |stack: &Stack, names: &mut FunctionNames| own(&stack.frames(tid, names));
+        for ((deed, stack), sums) in &self.all {
+            let Some(line) = line(stack, names) else { continue };
+            let (all, most, text) = of_lines.entry((*deed, line)).or_default();
+            all.join(sums);
+            if sums.stacks > *most {
+                (*most, *text) = (sums.stacks, stack.text(tid, names));
+            }
+        }
+        for cycle in longest {
+            let mut there: Vec<(Deed, String)> = Vec::new();
+            for (moment, stack) in cycle {
+                let key = Deed::of(moment).and_then(|deed| Some((deed, line(stack, names)?)));
+                there.extend(key);
+            }
+            there.sort_unstable();
+            there.dedup();
+            for key in there {
+                if let Some((sums, ..)) = of_lines.get_mut(&key) {
+                    sums.in_longest += 1;
+                }
+            }
+        }
+        let row = |((deed, line), (sums, _, stack)): ((Deed, String), (Sums, u64, String))| Row {
+            deed,
+            line,
+            stack,
+            stacks: sums.stacks,
+            of: self.stacks.get(&deed).copied().unwrap_or_default(),
+            longest: sums.longest,
+            in_longest: sums.in_longest,
+        };
+        self.rows = of_lines.into_iter().map(row).collect();
+        self.rows.sort_by_key(|row| Reverse((row.in_longest, row.longest, row.stacks)));
+        self.table = (!self.rows.is_empty()).then(|| self.drawn(calls));
+    }
+
+    /// Adds to findings at which lines it was, as far as stacks show it.
+    pub fn locate(&self, findings: &mut [Finding], calls: &CallNames) {
+        for finding in findings {
+            let is_it = |row: &&Row| row.deed.is_of(&finding.id, calls);
+            let mut of_it: Vec<&Row> = self.rows.iter().filter(is_it).collect();
+            of_it.sort_by_key(|row| Reverse(row.stacks));
+            let all: u64 = of_it.iter().map(|row| row.stacks).sum();
+            let line =
+                |row: &&Row| format!("{} ({} of {all})", format::plain(&row.line), row.stacks);
+            let lines: Vec<String> = of_it.iter().take(LINES).map(line).collect();
+            if lines.is_empty() {
+                continue;
+            }
+            let of = format::counted(all, "stack");
+            let at = format!("at {}, by {of}", lines.join(", "));
+            finding.evidence = Some(match finding.evidence.take() {
+                Some(evidence) => format!("{evidence}; {at}"),
+                None => at,
+            });
+        }
+    }
+
+    pub fn table(&self) -> Option<Table> {
+        self.table.clone()
+    }
+
+    fn drawn(&self, calls: &CallNames) -> Table {
+        let call = |number: u32| match calls.get(&number) {
+            Some(name) => Cell::from(name.clone()),
+            None => Cell::from(format!("system call {number}")),
+        };
+        let row = |row: &Row| {
+            let has_time = row.longest > Nanos::ZERO;
+            vec![
+                Cell::from(row.deed.words().to_owned()),
+                row.deed.call().map_or(Cell::Nothing, call),
+                Cell::from(format::plain(&row.line)),
+                Cell::from(row.stacks),
+                Cell::from(row.of),
+                if has_time { Cell::from(row.longest) } else { Cell::Nothing },
+                Cell::from(row.in_longest),
+                Cell::from(format::plain(&row.stack)),
+            ]
+        };
+        Table {
+            name: "places".to_owned(),
+            title: "at which lines of the program".to_owned(),
+            columns: vec![
+                Column::new("what", ""),
+                Column::new("system call", ""),
+                Column::new("line", ""),
+                Column::new("stacks", "count"),
+                Column::new("of", "count"),
+                Column::new("longest", "ns"),
+                Column::new("in longest cycles", "count"),
+                Column::new("stack", ""),
+            ],
+            rows: self.rows.iter().take(ROWS).map(row).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap as Map;
+
+    fn frame(function: &str, line: Option<(&str, u32)>, library: bool) -> (SourceFrame, bool) {
+        let line = line.map(|(path, line)| (path.to_owned(), line));
+        (SourceFrame { function: function.to_owned(), line }, library)
+    }
+
+    #[test]
+    fn the_line_is_the_innermost_of_the_users_own_source() {
+        let malloc = frame("malloc", Some(("./malloc/malloc.c", 3_323)), true);
+        let push =
+            frame("std::vector::push_back", Some(("/usr/include/c++/12/vector.h", 9)), false);
+        let alloc = frame("alloc::alloc", Some(("/rustc/abc/library/alloc.rs", 9)), false);
+        let serde = frame("de", Some(("/home/a/.cargo/registry/src/x/serde/de.rs", 5)), false);
+        let fill = frame("fill", Some(("/home/a/loop.cpp", 97)), false);
+        let main = frame("main", Some(("/home/a/loop.cpp", 142)), false);
+        let of = |frames: &[&(SourceFrame, bool)]| {
+            own(&frames.iter().map(|one| (*one).clone()).collect::<Vec<_>>())
+        };
+        for inner in [&malloc, &push, &alloc, &serde] {
+            assert_eq!(of(&[inner, &fill, &main]).as_deref(), Some("loop.cpp:97"));
+        }
+        let stripped = frame("loop+0x1234", None, false);
+        assert_eq!(of(&[&malloc, &stripped]).as_deref(), Some("loop+0x1234"), "no false line");
+        assert_eq!(of(&[&malloc]).as_deref(), Some("malloc"), "no line that is not the user's");
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn findings_name_only_the_lines_of_what_they_are_about() {
+        let row = |deed, line: &str, stacks| Row {
+            deed,
+            line: line.to_owned(),
+            stack: String::new(),
+            stacks,
+            of: 9,
+            longest: Nanos::ZERO,
+            in_longest: 0,
+        };
+        let calls: CallNames = Map::from([(1, "write".to_owned()), (9, "mmap".to_owned())]);
+        let places = Places {
+            rows: vec![
+                row(Deed::Fault, "loop.cpp:31", 3),
+                row(Deed::Fault, "loop.cpp:23", 5),
+                row(Deed::Called(9), "loop.cpp:24", 7),
+                row(Deed::Called(1), "loop.cpp:39", 2),
+                row(Deed::Preempted, "loop.cpp:50", 2),
+            ],
+            ..Places::default()
+        };
+        let evidence = |id: &str| {
+            let mut all = [Finding::new(id, punctual_core::Severity::Note, "a", "b")];
+            places.locate(&mut all, &calls);
+            all[0].evidence.clone()
+        };
+        let faults = evidence("page-faults-in-cycle");
+        let both = "at loop.cpp:23 (5 of 8), loop.cpp:31 (3 of 8), by 8 stacks";
+        assert_eq!(faults.as_deref(), Some(both));
+        let memory = evidence("memory-call-in-cycle");
+        assert_eq!(memory.as_deref(), Some("at loop.cpp:24 (7 of 7), by 7 stacks"));
+        let file = evidence("file-call-in-cycle");
+        assert_eq!(file.as_deref(), Some("at loop.cpp:39 (2 of 2), by 2 stacks"));
+        assert_eq!(evidence("lock-without-pi"), None);
+        assert_eq!(evidence("cpu-shared"), None);
+    }
+}
