@@ -62,7 +62,6 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
     Err(TraceError::Unrecognized { hint: hint.to_owned() })
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,11 +2,11 @@
 //! not do: by stacks of some of these events, with source lines where debug information has them.
 
 use super::source::CycleRecorder;
-use punctual_explain::cycles::CallNames;
 use punctual_core::cycle::{CallClass, MARKED, Moment, MomentKind};
-use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Table};
+use punctual_core::format;
+use punctual_core::{CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, Table};
+use punctual_explain::cycles::CallNames;
 use punctual_record::symbols::{FunctionNames, Mappings, Place, SourceFrame};
-use punctual_report::format;
 use punctual_sys::clock;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ pub enum Deed {
     /// A system call that a real-time thread should avoid, by its number.
     Called(u32),
     /// It slept within a cycle: the part, and its system call.
-    Asleep(MainPart, Option<u32>),
+    Asleep(CauseKind, Option<u32>),
     Preempted,
 }
 
@@ -170,7 +170,7 @@ impl Deed {
         };
         match (finding, self) {
             ("page-faults-in-cycle", Deed::Fault) => true,
-            ("lock-without-pi", Deed::Asleep(MainPart::Lock, _)) => true,
+            ("lock-without-pi", Deed::Asleep(CauseKind::Lock, _)) => true,
             ("memory-call-in-cycle", Deed::Called(number)) => {
                 class(number) == Some(CallClass::Memory)
             }
