@@ -29,9 +29,7 @@ pub use crate::tables::checks::Rule as CheckRule;
 pub use answer::{answer, closing};
 pub use brief::brief;
 pub use checks::checks;
-pub use counts::{
-    LiveCount, count_note, count_share, counts, live_counts_header, live_counts_line,
-};
+pub use counts::{LiveCount, counts, live_counts_header, live_counts_line};
 pub use exact::exact;
 pub use explain::explanations;
 pub use live::{LiveFigures, live_header, live_line};
