@@ -1,4 +1,5 @@
-//! The histories of a directory as OpenMetrics text: the newest run, and whether it is worse than earlier runs.
+//! The histories of a directory as OpenMetrics text: the newest run, and whether it is worse than
+//! earlier runs.
 
 use punctual_bundle::baseline::{TrendDocument, TrendFigure, TrendHistory};
 use punctual_bundle::openmetrics::{Exposition, Label};

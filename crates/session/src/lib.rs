@@ -8,7 +8,8 @@
 //! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: basics.
 //! 2. [`options`] and [`request`]: the request, as a plan.
 //! 3. `engine`, which drives all sources of samples, and [`kept`], which stores samples.
-//! 4. [`run`], with its companions: [`recording`], [`flight`], [`metrics`], [`violation`]; [`attach`].
+//! 4. [`run`], with its companions: [`recording`], [`flight`], [`metrics`], [`violation`];
+//!    [`attach`].
 //! 5. [`recorded`], [`limits`], [`explained`]: the evidence in a bundle; [`traces`]: bundles from
 //!    the recordings of other tools.
 

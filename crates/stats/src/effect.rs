@@ -137,8 +137,8 @@ impl Estimate {
     }
 }
 
-/// The variance of a sum of means, each from values of this variance and number, with its degrees of
-/// freedom (Welch; Satterthwaite, Biometrics Bulletin 2, 1946).
+/// The variance of a sum of means, each from values of this variance and number, with its degrees
+/// of freedom (Welch; Satterthwaite, Biometrics Bulletin 2, 1946).
 fn welch(means: &[(f64, f64)]) -> (f64, f64) {
     let of_mean = |(variance, count): &(f64, f64)| variance / count;
     let square: f64 = means.iter().map(of_mean).sum();
@@ -146,8 +146,8 @@ fn welch(means: &[(f64, f64)]) -> (f64, f64) {
     (square, if lost > 0.0 { square.powi(2) / lost } else { f64::INFINITY })
 }
 
-/// One variance for both sides, as in Student's test, with its degrees of freedom; `None` if neither
-/// side has two values.
+/// One variance for both sides, as in Student's test, with its degrees of freedom; `None` if
+/// neither side has two values.
 pub fn pooled_variance(sides: [&[f64]; 2]) -> Option<(f64, f64)> {
     let freedom: f64 = sides.iter().map(|side| side.len() as f64 - 1.0).sum();
     let squares = sides

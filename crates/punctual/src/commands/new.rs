@@ -23,7 +23,8 @@ pub struct Args {
     #[arg(default_value = "experiment.toml")]
     file: PathBuf,
     /// What to measure
-    #[arg(long, short, value_name = "KIND", default_value = WorkloadKind::Timer.word(), value_parser = measure::kind)]
+    #[arg(long, short, value_name = "KIND", default_value = WorkloadKind::Timer.word(),
+          value_parser = measure::kind)]
     kind: WorkloadKind,
     /// The CPUs to measure on: a list like 0-2,4, or all
     #[arg(long, value_name = "CPUS")]

@@ -78,7 +78,7 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
     Divided { name: line.full.clone(), series, per_decade: PER_DECADE, columns }
 }
 
-/// The style of a cause: related causes share a hue, and those that no account names are as unknown.
+/// The style of a cause: related causes share a hue; those that no account names are as unknown.
 pub fn style(part: CauseKind) -> Style {
     let (hue, strength) = match part {
         CauseKind::TimerIrqDelay => (0, 100),

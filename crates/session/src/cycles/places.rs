@@ -82,8 +82,8 @@ fn short((path, line): &(String, u32)) -> String {
     format!("{}:{line}", path.rsplit('/').next().unwrap_or(path))
 }
 
-/// The innermost place in the user's own program: its line, if its source is not the compiler's or a
-/// package's, else its function.
+/// The innermost place in the user's own program: its line, if its source is not the compiler's or
+/// a package's, else its function.
 fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
     let of_others = |path: &str| {
         OF_OTHERS.iter().any(|begin| path.starts_with(begin))
