@@ -432,7 +432,7 @@ fn longest(all: &[Found]) -> Table {
             part(Cause::Task),
             part(Cause::Softirq),
             part(Cause::Interrupt),
-            part(Cause::Outside),
+            part(Cause::Observer),
             gap.counts.switches.into(),
             gap.counts.softirqs.into(),
             gap.counts.interrupts.into(),
@@ -498,7 +498,10 @@ mod tests {
         assert_eq!(kept, (1_084..1_100).collect::<Vec<_>>());
         let share = found.by_cause[Cause::Interrupt as usize];
         assert_eq!((share.gaps, share.longest, share.total), (100, Nanos(699), Nanos(64_950)));
-        let outside = found.by_cause[Cause::Outside as usize];
-        assert_eq!((outside.gaps, outside.longest, outside.total), (0, Nanos(400), Nanos(40_000)));
+        let observer = found.by_cause[Cause::Observer as usize];
+        assert_eq!(
+            (observer.gaps, observer.longest, observer.total),
+            (0, Nanos(400), Nanos(40_000))
+        );
     }
 }

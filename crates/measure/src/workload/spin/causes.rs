@@ -20,21 +20,21 @@ pub enum Cause {
     /// An interrupt was handled, and neither softirq nor task ran.
     Interrupt = 2,
     /// No event that the kernel counts: firmware, hypervisor.
-    Outside = 3,
+    Observer = 3,
     Unknown = 4,
 }
 
 impl Cause {
     /// All causes, in numeric order.
     pub const ALL: [Cause; 5] =
-        [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Outside, Cause::Unknown];
+        [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
 
     pub fn words(self) -> &'static str {
         match self {
             Cause::Task => "another task",
             Cause::Softirq => CauseKind::Softirq.words(),
             Cause::Interrupt => "interrupt",
-            Cause::Outside => "outside (firmware, hypervisor)",
+            Cause::Observer => "outside (firmware, hypervisor)",
             Cause::Unknown => CauseKind::Unknown.words(),
         }
     }
@@ -88,7 +88,7 @@ impl Counts {
             Counts { switches: 1.., .. } => Cause::Task,
             Counts { softirqs: 1.., .. } => Cause::Softirq,
             Counts { interrupts: 1.., .. } | Counts { nmis: 1.., .. } => Cause::Interrupt,
-            _ => Cause::Outside,
+            _ => Cause::Observer,
         }
     }
     pub fn add(&mut self, more: Counts) {
@@ -133,7 +133,7 @@ impl Seen {
         }
         let Counts { switches, softirqs, interrupts, nmis } = self.counts;
         let entered = (switches + softirqs + interrupts + nmis).min(1_000) as i64;
-        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Outside };
+        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Observer };
         parts[whose as usize] += left;
         parts
     }
@@ -284,7 +284,7 @@ mod tests {
         };
         // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
         let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
-        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Outside));
+        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Observer));
         // A tick alone: its entry and exit belong to it.
         let (parts, cause) = of(21_000, 6_000, 9_000, 0);
         assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], Cause::Softirq));
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(counts(2, 1, 1), Cause::Task);
         assert_eq!(counts(0, 1, 1), Cause::Softirq);
         assert_eq!(counts(0, 0, 3), Cause::Interrupt);
-        assert_eq!(counts(0, 0, 0), Cause::Outside);
+        assert_eq!(counts(0, 0, 0), Cause::Observer);
     }
 
     #[test]
