@@ -262,8 +262,8 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
     let own = |reader: &'static TextReader| Some((reader, (reader.recognize)(text)?));
     let found = if let Some((reader, tool)) = texts.find_map(own) {
         Input::Text(reader, tool)
-    } else if from == Some(Tool::Hwlatdetect) {
-        // Nothing in its output may show it.
+    } else if from == Some(Tool::Hwlatdetect) || osnoise::tracer(text) == Some(Tool::Hwlatdetect) {
+        // Nothing in its output may show it, but the table of the tracer does.
         Input::Text(&hwlatdetect::READER, Tool::Hwlatdetect)
     } else if let Some((tool, layout)) = threads::recognize(text) {
         Input::Threads(tool, layout)
