@@ -2559,13 +2559,20 @@ INLINE struct attached *faults(void)
 	if (likely(!t) || !is_fault_of_task())
 		return 0;
 	t->cycle.faults++;
-	acts(t, own_id(), WIRE_MOMENT_FAULT, t->call, bpf_ktime_get_ns());
 	return t;
+}
+
+INLINE void shows_fault(struct attached *t)
+{
+	acts(t, own_id(), WIRE_MOMENT_FAULT, t->call, bpf_ktime_get_ns());
 }
 
 PROGRAM(attach_fault)
 {
-	faults();
+	struct attached *t = faults();
+
+	if (t)
+		shows_fault(t);
 	return 0;
 }
 
@@ -2575,8 +2582,10 @@ PROGRAM(attach_fault_begins)
 	if (faults()) {
 		struct attached *t = changes();
 
-		if (t)
+		if (t) {
 			t->faulting = 1;
+			shows_fault(t);
+		}
 	}
 	return 0;
 }

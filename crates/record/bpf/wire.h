@@ -565,10 +565,10 @@ struct wire_moment {
 /* A copy of a user stack, from its pointer upwards. The bytes follow the header. */
 #define WIRE_STACK_COPIES 128
 #define WIRE_STACK_PAGE 4096 /* read at once: one byte that is absent fails a whole read */
-#define WIRE_STACK_BYTES 16384
+#define WIRE_STACK_BYTES 8192
 /* Of a thread this many of a kind in this time, one after the other: so those of whole cycles, not
  * always those of the same place. */
-#define WIRE_COPIES_IN_A_ROW 48
+#define WIRE_COPIES_IN_A_ROW 16
 #define WIRE_COPIES_EVERY 100000000
 struct wire_stack_copy {
 	u64 taken; /* when, which user space compares with the moment; 0: it may be overwritten */

@@ -160,13 +160,32 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// The bundles whose samples events explain.
-    fn bundles() -> Vec<PathBuf> {
+    /// The recorded bundles; those of causes, whose large files are compressed, in `place`.
+    fn bundles(place: &Path) -> Vec<PathBuf> {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-        let causes = fixtures.join("causes").read_dir().expect("a directory").flatten();
+        unpack(&fixtures.join("causes"), place);
+        let causes = place.read_dir().expect("a directory").flatten();
         let of_causes = causes.map(|cause| cause.path().join("bundle"));
         let others = ["explained", "recorded"];
         let others = others.map(|name| fixtures.join("bundles").join(name));
         of_causes.filter(|path| path.exists()).chain(others).collect()
+    }
+
+    fn unpack(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).expect("a directory");
+        for entry in from.read_dir().expect("a directory").flatten() {
+            let (path, to) = (entry.path(), to.join(entry.file_name()));
+            if path.is_dir() {
+                unpack(&path, &to);
+            } else if path.extension().is_some_and(|extension| extension == "gz") {
+                let file = std::fs::File::open(&path).expect("a file");
+                let mut to = std::fs::File::create(to.with_extension("")).expect("a file");
+                let mut unpacked = flate2::read::GzDecoder::new(file);
+                std::io::copy(&mut unpacked, &mut to).expect("a compressed file");
+            } else {
+                std::fs::copy(&path, to).expect("a file");
+            }
+        }
     }
 
     /// Stretches between two events of its thread that follow one another on one CPU.
@@ -193,8 +212,8 @@ mod tests {
 
     #[test]
     fn time_covered_by_events_of_recorded_samples_is_attributed() {
-        let mut samples = 0;
-        for path in bundles() {
+        let (mut samples, place) = (0, tempfile::tempdir().expect("a directory"));
+        for path in bundles(place.path()) {
             let bundle = Bundle::open(&path).expect("a bundle");
             let all = open(&bundle, &Wanted::default()).expect("events");
             for sample in &all.samples {

@@ -161,7 +161,12 @@ fn check(compiler: &str, source: (&str, &str), options: &[&str], expected: &[(&s
     assert!(!stack.is_cut, "{all:?}");
     let lines: Vec<u32> = own.iter().map(|(_, line)| *line).collect();
     match by_gdb(&child.0, source.0) {
-        Some(gdb) => assert_eq!(lines, gdb, "{own:?} of {all:?} ({options:?})"),
+        // Where a line of a header is inlined, gdb shows that alone.
+        Some(gdb) => {
+            let mut ours = lines.iter();
+            let is_there = |line: &u32| ours.any(|own| own == line);
+            assert!(gdb.iter().all(is_there), "{gdb:?}: {own:?} of {all:?} ({options:?})");
+        }
         None => println!("gdb is not installed, or may not attach: {}", source.0),
     }
 }
