@@ -59,7 +59,7 @@ unsafe extern \"C\" { fn pause() -> i32; }
     }).sum() }
 fn main() { println!(\"{}\", outer(black_box(&[1, 2]))); }
 ";
-const RUST_LINES: [(&str, u32); 3] = [("inner", 3), ("outer", 5), ("main", 8)];
+const RUST_LINES: [(&str, u32); 4] = [("inner", 3), ("{{closure}}", 6), ("outer", 7), ("main", 8)];
 
 struct Stopped(Child);
 
