@@ -20,7 +20,7 @@ use std::process::Stdio;
 const KERNEL: &str = "6.1";
 const HELPS: &str = "idle-poll";
 const DOES_NOTHING: &str = "skewed-tick";
-const EXPERIMENT: &str = "[[measure]]\nkind = \"timer\"\nperiod = \"5ms\"\nduration = \"150ms\"\n";
+const EXPERIMENT: &str = "[[measure]]\nkind = \"timer\"\nperiod = \"5ms\"\nduration = \"500ms\"\n";
 
 /// A load that preempts the measured thread for most of the time, unless the kernel was booted with
 /// `idle=poll`: for milliseconds, which no timeline hides.
