@@ -213,7 +213,7 @@ mod tests {
         assert!(!is_latency(ATTACHED_WORKLOAD, "servo/period"));
         assert!(
             is_latency(TIMER_WORKLOAD, "servo/period"),
-            "whoever names a thread so measures latency"
+            "a thread of that name that punctual measures has a latency"
         );
     }
 }

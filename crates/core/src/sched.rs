@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Kernel priorities below this are real-time, of which the lower number goes first; deadline
-/// tasks have −1 (include/linux/sched/prio.h).
+/// Kernel priorities below this are real-time, lower numbers first; deadline tasks have −1
+/// (include/linux/sched/prio.h).
 pub const MAX_RT_PRIO: i16 = 100;
 
 /// A scheduling policy (sched(7)).

@@ -9,7 +9,7 @@ use crate::words::Placement;
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
-/// What is the same for every measure of a kind; the rest is its keys and its [`Kind`].
+/// The facts that all measures of a kind share; its keys and its [`Kind`] have the rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KindFacts {
     /// The `kind` in a file.

@@ -41,7 +41,7 @@ pub(crate) enum Section {
     Heading(String),
     /// Before all else: the verdict, the figure, what to do, each with its word.
     Answer(Vec<(&'static str, Tone, String)>),
-    /// What it is about: words with their values.
+    /// The subject: words with their values.
     About(Vec<(String, String)>),
     Text(Text),
     List(List),
@@ -92,7 +92,7 @@ pub(crate) enum Mark {
 pub(crate) enum Title {
     /// As a heading.
     Heading,
-    /// A heading above it tells its subject.
+    /// Not shown: the heading above it is enough.
     Above,
     /// As a heading; a page shows the table when the reader opens it.
     Folded,

@@ -141,7 +141,7 @@ fn mapped_file(tid: u32, (begin, end): (u64, u64)) -> PathBuf {
 
 #[cfg(feature = "lines")]
 impl Mapping {
-    /// What tells the mapped file from others.
+    /// Identifies the mapped file.
     pub(crate) fn key(&self) -> (Arc<Path>, Identity) {
         (self.file.clone(), self.identity)
     }

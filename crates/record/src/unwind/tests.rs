@@ -1,5 +1,5 @@
-//! Stacks of real programs, compiled here without frame pointers and stopped in a known place. What
-//! is right says their source; where gdb is installed, it has to agree.
+//! Stacks of real programs, compiled here without frame pointers and stopped in a known place. They
+//! are compared with the source, and with gdb where it is installed.
 
 use super::*;
 use crate::symbols::{FunctionNames, Mappings};
@@ -85,7 +85,7 @@ fn started(program: &Path) -> Stopped {
     panic!("{} never waits", program.display());
 }
 
-/// What the kernel's programs copy: here by ptrace(2) and the process's memory.
+/// Copies registers and stack as the BPF programs do, by ptrace(2) and the process's memory.
 fn copy_of(child: &Child) -> StackCopy {
     let pid = child.id() as libc::pid_t;
     let mut status = 0;
@@ -223,6 +223,6 @@ fn a_stack_whose_bytes_end_is_cut_and_has_no_wrong_frame() {
         assert!(all.addresses.starts_with(&of_it.addresses), "{words} words");
         assert_eq!(of_it.is_cut, of_it.addresses.len() < all.addresses.len(), "{words} words");
     }
-    let nobody = unwinder.unwind(&StackCopy { process: u32::MAX, ..whole });
-    assert_eq!((nobody.addresses.len(), nobody.is_cut), (1, true));
+    let ended = unwinder.unwind(&StackCopy { process: u32::MAX, ..whole });
+    assert_eq!((ended.addresses.len(), ended.is_cut), (1, true));
 }

@@ -23,7 +23,7 @@ const SCRIPT: [&str; 1] = [include_str!("assets/lab.js")];
 /// The plots of the page.
 pub struct Scripted {
     pub drawing: Drawing,
-    /// What is coarser than measured, in a sentence.
+    /// A sentence on the figures that are coarser than measured.
     pub reduced: String,
     pub script: String,
     pub embedded: String,

@@ -52,11 +52,11 @@ impl Stack {
         let mut all = Vec::new();
         for place in known {
             let (library, frames) = (place.is_in_library(), names.frames(place, tid));
-            // What a library inlines does not matter here.
+            // Functions inlined in a library are left out.
             let inner = if library { frames.len().saturating_sub(1) } else { 0 };
             all.extend(frames.into_iter().skip(inner).map(|frame| (frame, library)));
         }
-        // What calls main() is the same in all programs.
+        // The callers of main() are the same in all programs.
         let main = all.iter().position(|(frame, library)| !library && frame.function == "main");
         all.truncate(main.map_or(all.len(), |main| main + 1));
         all
@@ -131,7 +131,7 @@ impl Resolver {
     }
 }
 
-/// What a thread did, or what happened to it.
+/// An action of a thread, or a delay that it had.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Deed {
     Fault,

@@ -38,7 +38,7 @@ pub(super) fn is_json(text: &str) -> bool {
 }
 
 pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
-    // Within JSON, a control character stands in no text.
+    // JSON strings contain no unescaped control characters.
     let text = text.replace(SEPARATOR, " ");
     let mut reader = Reader::default();
     for (number, fragment) in Deserializer::from_str(&text).into_iter::<Object>().enumerate() {
@@ -210,7 +210,7 @@ fn align(of: &Object, key: &str, missing: u64) -> Read<u32> {
     }
 }
 
-/// What all numbers have.
+/// The properties that all numbers share.
 fn integer(of: &Object, kind: &str) -> Integer {
     let roles = of.get("roles").and_then(Value::as_array).into_iter().flatten();
     let roles: Vec<&str> = roles.filter_map(Value::as_str).collect();

@@ -59,7 +59,7 @@ pub(super) struct Integer {
     /// A character, if it is an element of an array.
     pub(super) text: bool,
     pub(super) clock: bool,
-    /// What it is, where the metadata states it: by the name that CTF 1.8 has for that.
+    /// Its role, if the metadata states one: the name that CTF 1.8 has for it.
     pub(super) role: Option<&'static str>,
 }
 

@@ -725,7 +725,7 @@ fn a_hidden_end_of_a_wait_is_replaced_by_the_next_event() {
     }
     let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((cycle.release.ns(), cycle.by), (1_000_000, WokenBy::Sleep));
-    assert_eq!(us(cycle.wake.of(CauseKind::Unknown)), 12, "nobody saw it");
+    assert_eq!(us(cycle.wake.of(CauseKind::Unknown)), 12, "no event shows it");
 }
 
 /// The same without system calls: the switch from the idle task is hidden, and the next event of
