@@ -1241,8 +1241,7 @@ NOINLINE int acts(struct attached *t, u32 tid, u32 kind, u32 call, u64 now)
 	struct wire_moment *m;
 	u32 copy;
 
-	if (!t || !buffer || (t->phase != OPEN && t->stage < RETURN_POSTPONED) ||
-	    !may_copy(t, COPIES_OF_ACTIONS, now) || !has_room(buffer))
+	if (!t || !buffer || (t->phase != OPEN && t->stage < RETURN_POSTPONED) || !has_room(buffer))
 		return 0;
 	copy = copy_stack(t, COPIES_OF_ACTIONS, now);
 	if (!copy)

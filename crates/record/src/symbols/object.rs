@@ -15,6 +15,10 @@ const FILE_MAX: u64 = 4 << 30;
 /// Files").
 pub(super) const DEBUG_DIR: &str = "/usr/lib/debug";
 
+/// The largest size of a page: segments are aligned to it.
+#[cfg(feature = "lines")]
+const PAGE: u64 = 1 << 16;
+
 /// A function in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
@@ -198,6 +202,18 @@ impl<'data> Code<'data> {
         let code = self.data.get(usize::try_from(offset).ok()?..)?;
         Some((offset, Site::of(self.machine, code)))
     }
+}
+
+/// The address of the code at this offset in the file.
+#[cfg(feature = "lines")]
+pub(super) fn address(segments: &[ProgramHeader], offset: u64) -> Option<u64> {
+    let holds = |segment: &&ProgramHeader| {
+        // Mapped are whole pages.
+        let begin = segment.p_offset - segment.p_offset % PAGE;
+        offset >= begin && offset < segment.p_offset.saturating_add(segment.p_filesz)
+    };
+    let segment = segments.iter().find(holds)?;
+    Some(segment.p_vaddr.wrapping_add(offset.wrapping_sub(segment.p_offset)))
 }
 
 /// The parts of a file mapped as code: offsets in it, and the address of the first one.

@@ -1,13 +1,10 @@
 //! The unwind tables of an ELF file.
 
-use super::object::Code;
+use super::object::{self, Code};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use elf::segment::ProgramHeader;
 use std::path::Path;
-
-/// The largest size of a page: segments are aligned to it.
-const PAGE: u64 = 1 << 16;
 
 /// The unwind tables of a file, with their addresses.
 pub(crate) struct Tables {
@@ -49,12 +46,6 @@ impl Tables {
 
     /// The address of the code at this offset in the file.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&ProgramHeader| {
-            // Mapped are whole pages.
-            let begin = segment.p_offset - segment.p_offset % PAGE;
-            offset >= begin && offset < segment.p_offset.saturating_add(segment.p_filesz)
-        };
-        let segment = self.segments.iter().find(holds)?;
-        Some(segment.p_vaddr.wrapping_add(offset.wrapping_sub(segment.p_offset)))
+        object::address(&self.segments, offset)
     }
 }

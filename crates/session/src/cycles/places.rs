@@ -242,14 +242,12 @@ impl Places {
         self.queue.extend(with_stack.take(room));
     }
 
-    /// Looks up the stacks of new moments. Returns how many were lost before.
-    pub fn look_up(&mut self, tid: u32, resolver: &mut Resolver, attacher: &CycleRecorder) -> u64 {
-        let mut lost = 0;
+    /// Looks up the stacks of new moments.
+    pub fn look_up(&mut self, tid: u32, resolver: &mut Resolver, attacher: &CycleRecorder) {
         for moment in std::mem::take(&mut self.queue) {
             let (Some(deed), Some(stack)) =
                 (Deed::of(&moment), resolver.stack(tid, &moment, attacher))
             else {
-                lost += 1;
                 continue;
             };
             let key = (deed, stack);
@@ -261,7 +259,6 @@ impl Places {
             let one = Sums { stacks: 1, total: time, longest: time, in_longest: 0 };
             self.all.entry(key).or_default().join(&one);
         }
-        lost
     }
 
     /// All places of these stacks.
@@ -275,7 +272,7 @@ impl Places {
         tid: u32,
         names: &mut FunctionNames,
         calls: &CallNames,
-        longest: &[Vec<(Moment, Stack)>],
+        longest: &[Vec<(&Moment, &Stack)>],
     ) {
         // Of several stacks that meet at a line, the most frequent one is shown.
         let mut of_lines: BTreeMap<(Deed, String), (Sums, u64, String)> = BTreeMap::new();

@@ -85,7 +85,8 @@ impl WorstCycles {
     /// Looks up the stacks of new cycles while the process exists. Returns how many stacks were
     /// lost before.
     pub fn look_up(&mut self, tid: u32, attacher: &CycleRecorder) -> u64 {
-        let mut lost = self.places.look_up(tid, &mut self.resolver, attacher);
+        self.places.look_up(tid, &mut self.resolver, attacher);
+        let mut lost = 0;
         let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
         for kept in all.filter(|kept| kept.stack.is_none()) {
             let stack = self.resolver.stack(tid, &kept.moment, attacher);
@@ -109,15 +110,9 @@ impl WorstCycles {
 
     /// Names the functions permanently.
     pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
-        let of_worst = self.worst.iter().flat_map(|worst| &worst.moments);
-        let of_worst: Vec<&Stack> = of_worst.filter_map(|kept| kept.stack.as_ref()).collect();
-        let all = of_worst.iter().flat_map(|stack| stack.places.iter().flatten().cloned());
-        names.find_lines(all.chain(self.places.all_places()), tid);
-        let moments = |worst: &Worst| -> Vec<(Moment, Stack)> {
-            let all = worst.moments.iter();
-            all.filter_map(|kept| Some((kept.moment, kept.stack.clone()?))).collect()
-        };
-        let longest: Vec<_> = self.worst.iter().map(moments).collect();
+        let longest: Vec<_> = self.worst.iter().map(Worst::stacks).collect();
+        let of_longest = longest.iter().flatten().flat_map(|(_, stack)| &stack.places);
+        names.find_lines(of_longest.flatten().cloned().chain(self.places.all_places()), tid);
         self.places.describe(tid, names, calls, &longest);
         let mut rows = Vec::new();
         // Cycles are kept by their own time, and show the whole time.
@@ -196,6 +191,12 @@ fn own_time(cycle: &Cycle) -> Nanos {
 }
 
 impl Worst {
+    /// Its moments whose stacks were looked up.
+    fn stacks(&self) -> Vec<(&Moment, &Stack)> {
+        let all = self.moments.iter();
+        all.filter_map(|kept| Some((&kept.moment, kept.stack.as_ref()?))).collect()
+    }
+
     /// A late wake-up, its longest sleep, its preemptions, and where it ran.
     fn rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
         let mut name = |kept: &Kept| {

@@ -71,6 +71,24 @@ fn section<'data>(
     Ok(Cow::Owned(unpacked))
 }
 
+/// Calls this with the sections of a program's debug information, its own or of its separate file.
+///
+/// # Errors
+/// The reason why line information is missing.
+pub fn with_sections<T>(
+    path: &Path,
+    data: &[u8],
+    read: impl FnOnce(&Sections<'_>) -> Result<T, String>,
+) -> Result<T, String> {
+    let broken = |why: elf::ParseError| format!("{}: {why}", path.display());
+    let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(broken)?;
+    if has_lines(&file) {
+        return read(&Sections::of(&file)?);
+    }
+    let separated = separate(path, &file)?;
+    read(&Sections::of(&ElfBytes::minimal_parse(&separated).map_err(broken)?)?)
+}
+
 /// Whether the file has line information.
 pub fn has_lines(file: &ElfBytes<'_, AnyEndian>) -> bool {
     let has = |name| {

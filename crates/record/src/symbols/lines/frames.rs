@@ -1,8 +1,9 @@
 //! Resolves instructions to functions with source lines, those of inlined functions too.
 
-use super::debug::{Sections, has_lines, separate};
+use super::debug::{Slice, with_sections};
+use crate::symbols::SourceFrame;
 use crate::symbols::demangle::demangle;
-use crate::symbols::{SourceFrame, Tables};
+use crate::symbols::object::{self, Code};
 use addr2line::Context;
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
@@ -21,19 +22,21 @@ pub fn frames_at(
 ) -> Result<HashMap<u64, Vec<SourceFrame>>, String> {
     let broken = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(|why| broken(&why))?;
-    let code = Tables::of(data).ok_or_else(|| broken(&"its segments cannot be read"))?;
-    let separated;
-    let debug = if has_lines(&file) {
-        file
-    } else {
-        separated = separate(path, &file)?;
-        ElfBytes::minimal_parse(&separated).map_err(|why| broken(&why))?
-    };
-    let sections = Sections::of(&debug)?;
-    let context = Context::from_dwarf(sections.dwarf()).map_err(|why| broken(&why))?;
+    let code = Code::of(path, data, &file);
+    with_sections(path, data, |sections| {
+        let context = Context::from_dwarf(sections.dwarf()).map_err(|why| broken(&why))?;
+        Ok(resolve(&context, &code, offsets))
+    })
+}
+
+fn resolve(
+    context: &Context<Slice<'_>>,
+    code: &Code<'_>,
+    offsets: &[u64],
+) -> HashMap<u64, Vec<SourceFrame>> {
     let mut found = HashMap::new();
     for offset in offsets {
-        let Some(address) = code.address(*offset) else { continue };
+        let Some(address) = object::address(&code.segments, *offset) else { continue };
         // An unreadable unit does not affect the others.
         let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { continue };
         let mut all = Vec::new();
@@ -48,5 +51,5 @@ pub fn frames_at(
         }
         found.insert(*offset, all);
     }
-    Ok(found)
+    found
 }

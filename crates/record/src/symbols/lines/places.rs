@@ -1,10 +1,8 @@
 //! Resolves instructions to their source lines: the inverse of [`super::search`].
 
 use super::budget::Budget;
-use super::debug::{Dwarf, Sections, Slice, has_lines, separate};
+use super::debug::{Dwarf, Slice, with_sections};
 use super::source;
-use elf::ElfBytes;
-use elf::endian::AnyEndian;
 use gimli::LineProgramHeader;
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,20 +17,12 @@ pub fn lines_at(
     data: &[u8],
     addresses: &[u64],
 ) -> Result<HashMap<u64, String>, String> {
-    let broken = |why: elf::ParseError| format!("{}: {why}", path.display());
-    let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(broken)?;
-    let separated;
-    let debug = if has_lines(&file) {
-        file
-    } else {
-        separated = separate(path, &file)?;
-        ElfBytes::minimal_parse(&separated).map_err(broken)?
-    };
-    let sections = Sections::of(&debug)?;
-    let mut found = HashMap::new();
-    // Results before an unreadable part are kept.
-    let _ = search(&sections.dwarf(), addresses, &mut found);
-    Ok(found)
+    with_sections(path, data, |sections| {
+        let mut found = HashMap::new();
+        // Results before an unreadable part are kept.
+        let _ = search(&sections.dwarf(), addresses, &mut found);
+        Ok(found)
+    })
 }
 
 fn search(dwarf: &Dwarf, wanted: &[u64], found: &mut HashMap<u64, String>) -> gimli::Result<()> {
