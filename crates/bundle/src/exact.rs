@@ -194,7 +194,7 @@ pub struct ExactPart {
 }
 
 /// A function within a sample.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ExactFunction {
     /// Untrusted: escape it for output.
     pub name: String,

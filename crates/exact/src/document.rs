@@ -5,8 +5,7 @@ use super::phases::Part;
 use super::{Exact, ExactSample};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{
-    EXACT_SCHEMA, ExactCall, ExactDocument, ExactFunction, ExactLine, ExactPart,
-    ExactSample as Document, MoreThan,
+    EXACT_SCHEMA, ExactCall, ExactDocument, ExactLine, ExactPart, ExactSample as Document, MoreThan,
 };
 use punctual_core::{Finding, Nanos, Severity};
 
@@ -120,17 +119,7 @@ impl Exact {
             instructions: sample.path.insns,
             without: sample.path.without,
             parts: sample.parts.iter().map(part).collect(),
-            functions: sample
-                .functions
-                .iter()
-                .take(FUNCTIONS)
-                .map(|function| ExactFunction {
-                    name: function.name.clone(),
-                    own: function.own,
-                    total: function.total,
-                    calls: function.calls,
-                })
-                .collect(),
+            functions: sample.functions.iter().take(FUNCTIONS).cloned().collect(),
             lines: sample
                 .path
                 .lines

@@ -13,9 +13,9 @@ pub mod symbols;
 mod tests;
 
 use dump::{Dump, SectionKind, Window};
-use path::{Function, Path};
+use path::Path;
 use phases::Part;
-use punctual_bundle::exact::Sections;
+use punctual_bundle::exact::{ExactFunction, Sections};
 use punctual_core::Nanos;
 use symbols::Names;
 
@@ -31,7 +31,7 @@ pub struct ExactSample {
     pub path: Path,
     /// The parts of the path.
     pub parts: Vec<Part>,
-    pub functions: Vec<Function>,
+    pub functions: Vec<ExactFunction>,
 }
 
 /// The results of a run.

@@ -7,6 +7,7 @@
 
 use super::dump::{Block, Dump, Entry, Kind, Window};
 use super::symbols::Names;
+use punctual_bundle::exact::ExactFunction;
 use punctual_core::Nanos;
 use std::collections::HashMap;
 
@@ -399,16 +400,17 @@ impl Path {
     }
 
     /// Instructions by function, own and total, the most own ones first.
-    pub fn functions(&self) -> Vec<Function> {
-        let mut functions: HashMap<&str, Function> = HashMap::new();
+    pub fn functions(&self) -> Vec<ExactFunction> {
+        let mut functions: HashMap<&str, ExactFunction> = HashMap::new();
         // A recursive function counts once in its own total.
         let mut open: Vec<&Call> = Vec::new();
         for call in &self.calls {
             open.retain(|other| other.end > call.begin && other.depth < call.depth);
             let inside = open.iter().any(|other| other.function == call.function);
-            let function = functions
-                .entry(&call.function)
-                .or_insert_with(|| Function { name: call.function.clone(), ..Function::default() });
+            let function = functions.entry(&call.function).or_insert_with(|| ExactFunction {
+                name: call.function.clone(),
+                ..ExactFunction::default()
+            });
             function.own += call.own;
             function.calls += 1;
             if !inside {
@@ -416,21 +418,10 @@ impl Path {
             }
             open.push(call);
         }
-        let mut functions: Vec<Function> = functions.into_values().collect();
+        let mut functions: Vec<ExactFunction> = functions.into_values().collect();
         functions.sort_by(|a, b| (b.own, &a.name).cmp(&(a.own, &b.name)));
         functions
     }
-}
-
-/// A function in a path.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Function {
-    pub name: String,
-    pub own: u64,
-    /// Its own instructions and those of its callees.
-    pub total: u64,
-    /// The number of entries into it.
-    pub calls: u64,
 }
 
 /// Whether the next kernel entry is a system call: arm64 has the same vectors for all.
