@@ -12,7 +12,6 @@
 mod account;
 pub mod breakdown;
 mod by_cpu;
-mod calibration;
 mod curve;
 mod cycle;
 mod documents;
@@ -35,7 +34,6 @@ pub(crate) mod page;
 mod percentiles;
 mod picture;
 pub(crate) mod plot;
-mod published;
 pub mod recording;
 mod scale;
 pub(crate) mod scatter;

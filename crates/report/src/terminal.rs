@@ -16,7 +16,6 @@ mod notes;
 mod occupancy;
 mod paint;
 mod pairs;
-mod published;
 mod recording;
 mod sections;
 mod shape;
@@ -44,7 +43,7 @@ pub use worst_explained::worst_explained;
 
 use crate::tables::figures::named;
 use crate::tables::requirements::{Stated, grouped};
-use punctual_bundle::summary::Summary;
+use punctual_bundle::summary::{PublishedSummary, Summary};
 use punctual_bundle::{Calibration, Timebase};
 use punctual_core::Fact;
 use punctual_stats::PhaseView;
@@ -112,7 +111,7 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     account(&mut out, summary);
     write_calibration(&mut out, &summary.calibration);
     figures::write_worst(&mut out, summary);
-    summary.published.iter().for_each(|results| published::write(&mut out, results));
+    summary.published.iter().for_each(|results| write_published(&mut out, results));
     requirements(&mut out, summary);
     findings::write(&mut out, &summary.findings);
     title::write_digest(&mut out, summary);
@@ -154,6 +153,10 @@ fn requirements(out: &mut paint::Page, summary: &Summary) {
     }
 }
 
+fn write_published(out: &mut paint::Page, results: &PublishedSummary) {
+    table::section(out, &crate::tables::published::table(results));
+}
+
 /// Only published results, beside those of these runs.
 pub fn published(summaries: &[Summary], options: &ShowOptions) -> String {
     let mut out = paint::Page::new(options);
@@ -161,7 +164,7 @@ pub fn published(summaries: &[Summary], options: &ShowOptions) -> String {
         if let Some(results) = &summary.published {
             out.gap();
             title::name(&mut out, summary);
-            published::write(&mut out, results);
+            write_published(&mut out, results);
         }
     }
     out.finish()

@@ -8,11 +8,11 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, by_cpu, calibration, cycle, documents,
-    drawing, environment, exact, facts, figures, header, loads, notes, published, scatter, text,
-    warnings, worst,
+    HtmlError, ReportInput, Size, account, breakdown, by_cpu, cycle, documents, drawing,
+    environment, exact, facts, figures, header, loads, notes, scatter, text, warnings, worst,
 };
 use crate::tables::checks::{self, Rule};
+use crate::tables::{self, calibration, published};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
@@ -82,7 +82,8 @@ struct Page {
     /// The causes of the time of all samples, and the number of its plots.
     account: Option<Table>,
     account_plots: usize,
-    calibrations: Vec<calibration::Section>,
+    calibrations: Vec<Table>,
+    uncalibrated: Vec<String>,
     /// The cycles of threads of programs.
     cycles: Vec<cycle::Section>,
     worst: Option<Table>,
@@ -188,7 +189,8 @@ pub(super) fn render(
         multiples: by_cpu::multiples(content, &scale),
         account: account::table(content),
         account_plots: account.plots(),
-        calibrations: calibration::sections(inputs, &content.labels),
+        calibrations: titled(inputs, content, |of| calibration::table(&of.summary.calibration)),
+        uncalibrated: uncalibrated(inputs, content),
         cycles: cycle::sections(inputs, &content.labels),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
@@ -199,7 +201,9 @@ pub(super) fn render(
         plots: Plots { pictures, intervals, values },
         cpu_load: loads::cpu_load(inputs, content),
         loads: loads::commands(inputs, content),
-        published: published::tables(inputs, &content.labels),
+        published: titled(inputs, content, |of| {
+            of.summary.published.as_ref().map(published::table)
+        }),
         notes: notes::tables(inputs, &content.labels),
         scatters: scatter::drawings(inputs, &content.labels),
         environment: environment::environment(inputs, &content.labels),
@@ -270,6 +274,32 @@ pub fn policy(style: &str, script: &str) -> String {
         hash(script),
         hash(style)
     )
+}
+
+/// A table of each bundle that has one, titled with its label if there are several.
+fn titled(
+    inputs: &[ReportInput<'_>],
+    content: &Content<'_>,
+    of: impl Fn(&ReportInput<'_>) -> Option<tables::Table>,
+) -> Vec<Table> {
+    let table = |(input, label): (&ReportInput<'_>, &String)| {
+        let mut table = of(input)?;
+        if inputs.len() > 1 {
+            table.title = format!("{} of {}", table.title, text::name(label));
+        }
+        Some(table.into())
+    };
+    inputs.iter().zip(&content.labels).filter_map(table).collect()
+}
+
+/// Why the cost of recording was not measured.
+fn uncalibrated(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
+    let of = |(input, label): (&ReportInput<'_>, &String)| {
+        let why = calibration::left_out(&input.summary.calibration)?;
+        let label = if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
+        Some(text::sentence(&format!("{label}{why}.")))
+    };
+    inputs.iter().zip(&content.labels).filter_map(of).collect()
 }
 
 /// The result of `punctual check` for each bundle that has one; a document of unknown shape is

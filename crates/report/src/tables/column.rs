@@ -22,6 +22,8 @@ pub struct Column {
     pub width: Option<usize>,
     /// Whether its texts are cut further, in a terminal, if hiding columns is not enough.
     pub shrinks: bool,
+    /// Whether its texts are listed below the table where a terminal has no room for it.
+    pub listed: bool,
     /// Whether it holds long texts, which get more room on a page.
     pub wide: bool,
     /// Whether the heading is a foreign name, which stays unchanged.
@@ -51,6 +53,9 @@ impl Column {
     /// Never hidden: a cut text is better than none.
     pub fn shrinking(self) -> Column {
         Column { shrinks: true, dispensable: 0, ..self }
+    }
+    pub fn listed(self) -> Column {
+        Column { listed: true, ..self }
     }
     pub fn wide(self) -> Column {
         Column { wide: true, ..self }

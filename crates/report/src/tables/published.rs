@@ -6,8 +6,6 @@ use crate::published::{amount, because};
 use punctual_bundle::summary::{PublishedSummary, Reading, ResultSummary};
 
 const TEXT: usize = 44;
-/// The heading of the last column; if it is hidden, the terminal shows the reasons below.
-pub const REASON: &str = "reason";
 
 pub fn table(published: &PublishedSummary) -> Table {
     let columns = vec![
@@ -15,7 +13,7 @@ pub fn table(published: &PublishedSummary) -> Table {
         Column::text("published", 0).at_most(TEXT),
         Column::figures("measured", 0),
         Column::text("trend", 0),
-        Column::text(REASON, 1).at_most(TEXT),
+        Column::text("reason", 1).at_most(TEXT).listed(),
     ];
     let rows = published.results.iter().map(row);
     let mut table =

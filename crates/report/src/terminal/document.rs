@@ -48,12 +48,8 @@ fn write(out: &mut Page, section: &Section, next: Option<&Section>) {
             out.paragraph(&first, &hang, text.tone, &text.text);
         }
         Section::List(list) => write_list(out, list),
-        Section::Table(table, Title::Heading | Title::Folded) => {
-            table::section(out, table);
-        }
-        Section::Table(table, Title::Above) => {
-            table::body(out, table);
-        }
+        Section::Table(table, Title::Heading | Title::Folded) => table::section(out, table),
+        Section::Table(table, Title::Above) => table::body(out, table),
         Section::Table(table, Title::List) => table::list(out, table),
         Section::Plots(_) | Section::Curves => {}
         Section::Findings(all) => findings::write(out, all),

@@ -45,7 +45,7 @@ pub fn recording(
         out.paragraph("  ", "  ", Tone::Uncertain, &names);
     }
     match tables::recording::kinds(recorded, counts).unless_empty() {
-        Some(table) => drop(table::body(&mut out, &table)),
+        Some(table) => table::body(&mut out, &table),
         None => out.line("  no events"),
     }
     losses(&mut out, recorded);

@@ -14,10 +14,10 @@ const SHRUNK: usize = 12;
 struct Drawn(String, Tone);
 
 /// The heading, with the unit of its times, and [`body`].
-pub fn section(out: &mut Page, table: &Table) -> Vec<String> {
+pub fn section(out: &mut Page, table: &Table) {
     let title = title(out, table);
     out.heading(&title);
-    body(out, table)
+    body(out, table);
 }
 
 /// Its title, with the unit of its times.
@@ -30,8 +30,8 @@ pub fn title(out: &Page, table: &Table) -> String {
     format!("{}{unit}", format::plain(&table.title))
 }
 
-/// The table; below it what was omitted and the remarks. Returns the headings that did not fit.
-pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
+/// The table; below it what was omitted and the remarks.
+pub fn body(out: &mut Page, table: &Table) {
     let (mut columns, rows, more) = table.of(Face::Terminal);
     let mut drawn: Vec<Vec<Drawn>> = Vec::new();
     for row in &rows {
@@ -60,7 +60,20 @@ pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
     for remark in table.remarks_of(Face::Terminal) {
         out.paragraph("  ", "    ", remark.tone, &format::plain(&remark.text));
     }
-    hidden
+    list_hidden(out, table, &rows, &hidden);
+}
+
+/// The texts of hidden columns that are listed instead, each behind the name of its row.
+fn list_hidden(out: &mut Page, table: &Table, rows: &[Vec<&Cell>], hidden: &[String]) {
+    let (columns, ..) = table.of(Face::Terminal);
+    for (k, _) in
+        columns.iter().enumerate().filter(|(_, of)| of.listed && hidden.contains(&of.heading))
+    {
+        for row in rows.iter().filter(|row| row[k].value != Value::Text(String::new())) {
+            let [name, text] = [row[0], row[k]].map(|cell| words(out, &cell.value, Tone::Plain));
+            out.paragraph("  ", "    ", Tone::Faint, &format!("{name}: {text}"));
+        }
+    }
 }
 
 /// Rows that begin with a sentence, each as a wrapped paragraph: the sign of its verdict before it,
