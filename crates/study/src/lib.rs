@@ -5,7 +5,8 @@
 //! 1. [`exact`], [`replayed`], [`exact_difference`], [`sections`]: guests replayed instruction by
 //!    instruction.
 //! 2. [`targets`]: a run elsewhere.
-//! 3. [`labs`]: many runs; [`hunt`]: a search; [`tune`]: which settings help; [`baseline`]: the
+//! 3. `store`, the directory of a study, and [`process`], the runs that it starts.
+//! 4. [`labs`]: many runs; [`hunt`]: a search; [`tune`]: which settings help; [`baseline`]: the
 //!    earlier runs.
 
 // These macros panic if the terminal was closed: `messages` does not.
@@ -16,7 +17,9 @@ pub mod exact;
 pub mod exact_difference;
 pub mod hunt;
 pub mod labs;
+pub mod process;
 pub mod replayed;
 pub mod sections;
+mod store;
 pub mod targets;
 pub mod tune;

@@ -12,7 +12,7 @@ use super::spec::Spec;
 use super::standing::Standing;
 use super::stressors;
 use super::trials::Runner;
-use punctual_bundle::Member;
+use crate::store::Store;
 use punctual_bundle::hunt::{Against, HuntDocument, Least, TrialState};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::Interrupts;
@@ -102,7 +102,7 @@ pub fn run(
     }
     fs::create_dir_all(place)
         .map_err(|why| Failure::refused(format!("cannot write below {}: {why}", shown(place))))?;
-    replace(place, SPEC, spec.text()?.as_bytes())?;
+    Store::join(place).replace(SPEC, spec.text()?.as_bytes())?;
     let interrupts = Interrupts::listen()?;
     let trials = place.join(TRIALS);
     let mut runner = Runner::new(spec, &spec.kernel, &space, &trials, &interrupts, parallel)?;
@@ -147,7 +147,7 @@ pub fn run(
         .iter()
         .map(|require| require.judge(measured.then_some(longest), document.ns_per_instruction))
         .collect();
-    save(place, &document)?;
+    Store::join(place).write(DOCUMENT, &document)?;
     for kernel in spec.against.iter().filter(|_| measured) {
         if runner.interrupted {
             break;
@@ -160,7 +160,7 @@ pub fn run(
         runner.interrupted |= other.interrupted;
         if !other.interrupted {
             document.against.push(compared);
-            save(place, &document)?;
+            Store::join(place).write(DOCUMENT, &document)?;
         }
     }
     if !measured && !runner.interrupted {
@@ -177,17 +177,6 @@ fn fetch(kernel: &str) -> Result<(), Failure> {
     crate::targets::vm::kernel(&vm, punctual_lab::Arch::Amd64)
         .map(drop)
         .map_err(|why| Failure::of_lab(&why))
-}
-
-fn save(place: &Path, document: &HuntDocument) -> Result<(), Failure> {
-    let mut bytes = serde_json::to_vec_pretty(document).map_err(Failure::failed)?;
-    bytes.push(b'\n');
-    replace(place, DOCUMENT, &bytes)
-}
-
-fn replace(place: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-    let write = |out: &mut std::io::BufWriter<fs::File>| std::io::Write::write_all(out, bytes);
-    Member::root(place).join(name).replace_with(write).map_err(Failure::failed)
 }
 
 /// Makes a text safe for a file name.
@@ -241,12 +230,12 @@ fn write_found(
             None => continue,
         };
         let (_, text) = runner.experiment(input)?;
-        replace(&found, &name, text.as_bytes())?;
+        Store::join(&found).replace(&name, text.as_bytes())?;
     }
     for (place, failure) in document.failures.iter_mut().enumerate() {
         let name = format!("failed-{:02}-{}.toml", place + 1, failure.what);
         let (_, text) = runner.experiment(&search.tried[failure.trial as usize - 1].input)?;
-        replace(&found, &name, text.as_bytes())?;
+        Store::join(&found).replace(&name, text.as_bytes())?;
         failure.file = Some(format!("{FOUND}/{name}"));
     }
     Ok(())

@@ -13,8 +13,8 @@ use crate::labs::jobs::{Job, Planned};
 use crate::labs::progress::Whole;
 use crate::labs::request::Overrides;
 use crate::labs::schedule;
+use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
-use punctual_bundle::{Bundle, Member};
 use punctual_plan::lab::{Cell, Lab};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::Interrupts;
@@ -69,7 +69,7 @@ impl<'a> Runner<'a> {
         parallel: Option<usize>,
     ) -> Result<Runner<'a>, Failure> {
         let directory = Directory::open(path)?;
-        let failures = Member::root(path).join(FAILURES).read_json().unwrap_or_default();
+        let failures = directory.store().member(FAILURES).read_json().unwrap_or_default();
         Ok(Runner {
             spec,
             kernel: kernel.to_owned(),
@@ -173,8 +173,7 @@ impl Trials for Runner<'_> {
                 Done::Waiting => None,
             };
         }
-        let path = Member::root(self.directory.path()).join(FAILURES);
-        path.replace_json(&self.failures).map_err(Failure::failed)?;
+        self.directory.store().write(FAILURES, &self.failures)?;
         let mine =
             |shown: &Shown| shown.failure.as_ref().filter(|why| !why.contains(GUEST)).cloned();
         let all: Vec<Option<String>> =

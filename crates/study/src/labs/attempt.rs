@@ -2,24 +2,15 @@
 
 use super::directory::{Directory, Stamp, is_whole};
 use super::run_name::RunName;
+use crate::process::{Process, nanos, own_run, why};
 use punctual_bundle::{Bundle, Member, Outcome};
+use punctual_core::Nanos;
 use punctual_core::format::plain;
-use punctual_core::{CpuSet, Nanos};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::Interrupts;
-use punctual_sys::attributes::{affinity, set_affinity, tid};
-use punctual_sys::children;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-/// How often child processes are polled.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(40);
-/// How long a run may take to end on request.
-pub const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of a failed run's log is shown.
-const LOG_TAIL_BYTES: usize = 600;
+use std::process::ExitStatus;
+use std::time::Duration;
 
 /// The result of a run.
 #[derive(Clone, Debug)]
@@ -55,10 +46,8 @@ pub struct How<'a> {
 }
 
 pub struct Attempt {
-    child: Child,
-    began: Instant,
+    pub process: Process,
     inputs: String,
-    ended_by_us: bool,
 }
 
 impl Attempt {
@@ -68,35 +57,13 @@ impl Attempt {
         inputs: String,
         how: How<'_>,
     ) -> Result<Attempt, Failure> {
-        let command = command(directory, name, how)?;
-        let child = match how.cpu {
-            Some(cpu) => started_on(cpu, command),
-            None => started(command),
-        };
-        let child =
-            child.map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
-        Ok(Attempt { child, began: Instant::now(), inputs, ended_by_us: false })
-    }
-
-    /// Time since its start.
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// The exit status of the run, if it has ended.
-    pub fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
-        self.child
-            .try_wait()
-            .map_err(|why| Failure::failed(format!("cannot wait for a run: {why}")))
-    }
-
-    /// Asks the run to end, or ends it with SIGKILL.
-    pub fn end(&mut self, signal: i32) {
-        if !self.ended_by_us || signal == libc::SIGKILL {
-            // If it has ended already, that is fine.
-            let _ = children::send(-(self.child.id() as i32), signal);
-            self.ended_by_us = true;
-        }
+        let log = directory.new_log(name)?;
+        directory.discard(name);
+        let experiment = directory.path().join(name.experiment());
+        let mut command = own_run(&directory.unfinished(name), &experiment);
+        command.arg("--quiet").args(how.exact.then_some("--exact")).args(how.options);
+        let process = Process::run(command, Some(log), how.cpu)?;
+        Ok(Attempt { process, inputs })
     }
 
     /// Returns the outcome. A complete bundle has its final name then.
@@ -106,9 +73,9 @@ impl Attempt {
         name: &RunName,
         status: ExitStatus,
     ) -> Result<Done, Failure> {
-        let took = nanos(self.began.elapsed());
+        let took = nanos(self.process.elapsed());
         let unfinished = directory.unfinished(name);
-        if self.ended_by_us {
+        if self.process.was_asked() {
             directory.discard(name);
             return Ok(Done::Waiting);
         }
@@ -153,17 +120,8 @@ pub fn run_one(
     }
     let how = How { exact, ..How::default() };
     let mut attempt = Attempt::start(directory, name, inputs.clone(), how)?;
-    let mut until: Option<Instant> = None;
-    let status = loop {
-        if let Some(status) = attempt.status()? {
-            break status;
-        }
-        if interrupts.end_requested() {
-            let until = *until.get_or_insert_with(|| Instant::now() + END_TIMEOUT);
-            attempt.end(if Instant::now() > until { libc::SIGKILL } else { libc::SIGTERM });
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    };
+    let status = attempt.process.wait(&|| interrupts.end_requested(), Duration::MAX)?;
+    let Some(status) = status else { return Ok(Done::Waiting) };
     let done = attempt.conclude(directory, name, status)?;
     if let Done::Failed { why, exit_code: Some(exit_code), took } = &done {
         // A run killed from outside is not stored as failed: whatever started it starts it again.
@@ -173,62 +131,10 @@ pub fn run_one(
     Ok(done)
 }
 
-fn command(directory: &Directory, name: &RunName, how: How<'_>) -> Result<Command, Failure> {
-    let err = directory.new_log(name)?;
-    let out = err.try_clone().map_err(Failure::failed)?;
-    let unfinished = directory.unfinished(name);
-    directory.discard(name);
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
-    command.arg(&unfinished).arg(directory.path().join(name.experiment()));
-    command.args(how.exact.then_some("--exact")).args(how.options);
-    command.stdin(Stdio::null()).stdout(out).stderr(err);
-    Ok(command)
-}
-
-/// Starts a run in its own process group, so that Ctrl-C reaches only us and we end it in order.
-pub fn started(mut command: Command) -> std::io::Result<Child> {
-    command.process_group(0).spawn()
-}
-
-/// Like [`started`], on one CPU: a child inherits the affinity of the starting thread.
-fn started_on(cpu: usize, command: Command) -> std::io::Result<Child> {
-    let own = affinity(tid())?;
-    // Another user's partition may have taken this CPU: then the run uses any allowed CPU.
-    let moved = set_affinity(tid(), &CpuSet::single(cpu)).is_ok();
-    let child = started(command);
-    if moved {
-        set_affinity(tid(), &own)?;
-    }
-    child
-}
-
 /// The failure that a bundle records.
 fn failed_outcome(bundle: &Path) -> Option<String> {
     match Bundle::open(bundle).ok()?.manifest.ending?.outcome {
         Outcome::Failed { why } => Some(plain(&why)),
         _ => None,
     }
-}
-
-/// Why a run left no complete bundle: the end of its log.
-pub fn why(status: ExitStatus, log: &Member) -> String {
-    let messages = log.read().unwrap_or_default();
-    let messages =
-        String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
-    let line = messages
-        .lines()
-        .rev()
-        .find(|line| line.contains("error"))
-        .or(messages.lines().rev().find(|l| !l.trim().is_empty()));
-    let mut line = plain(line.unwrap_or("no output").trim());
-    if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
-        line.truncate(end);
-    }
-    format!("{status}: {line}")
-}
-
-/// A time of this machine's clock.
-pub fn nanos(time: Duration) -> Nanos {
-    Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }

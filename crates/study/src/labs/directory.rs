@@ -19,6 +19,7 @@
 
 use super::jobs::{Job, Planned};
 use super::run_name::RunName;
+use crate::store::Store;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, Pinned, lab};
 use punctual_core::{Nanos, hex};
 use punctual_session::exit::Failure;
@@ -26,7 +27,7 @@ use punctual_session::machine;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file in a run's bundle that identifies the run.
@@ -40,8 +41,7 @@ const FAILED: &str = ".failed.json";
 
 /// A lab's directory, held by this process alone, or joined for one run.
 pub struct Directory {
-    path: PathBuf,
-    _lock: Option<File>,
+    store: Store,
     /// The checksum of this program: another program has another timeline in a guest.
     program: String,
     /// The name of this machine: process ids are local to it.
@@ -86,12 +86,11 @@ impl Directory {
         fs::create_dir_all(path).map_err(|why| cannot("make", &why))?;
         let root = Member::root(path);
         root.join(CELLS).create_directory().map_err(|why| cannot("make", &why))?;
-        let lock = root.join(LOCK).open_to_lock().map_err(|why| cannot("use", &why))?;
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| cannot("use", &"another `punctual lab run` is using it"))?;
+        let store = Store::hold(path, LOCK, "another `punctual lab run` is using it")
+            .map_err(|why| cannot("use", &why))?;
         let program =
             sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
-        Ok(Directory { path: path.to_owned(), _lock: Some(lock), program, host: machine::name() })
+        Ok(Directory { store, program, host: machine::name() })
     }
 
     /// Opens one for a single run, beside other processes.
@@ -106,7 +105,7 @@ impl Directory {
         }
         let program = sum_of_file(Path::new("/proc/self/exe"))
             .map_err(|why| Failure::failed(format!("cannot read this program: {why}")))?;
-        Ok(Directory { path: path.to_owned(), _lock: None, program, host: machine::name() })
+        Ok(Directory { store: Store::join(path), program, host: machine::name() })
     }
 
     /// The run with this name, or with this index in the list of all runs, from 0.
@@ -117,7 +116,7 @@ impl Directory {
         let Ok(place) = word.parse::<usize>() else {
             return word.parse().map_err(Failure::refused);
         };
-        let runs = Member::root(&self.path).join(RUNS).read_text().map_err(|why| {
+        let runs = self.store.member(RUNS).read_text().map_err(|why| {
             Failure::refused(format!("cannot read the list of runs of this lab: {why}"))
         })?;
         let count = runs.lines().count();
@@ -127,8 +126,12 @@ impl Directory {
         line.parse().map_err(Failure::refused)
     }
 
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     pub fn path(&self) -> &Path {
-        &self.path
+        self.store.path()
     }
 
     /// The directory of a run until it is over.
@@ -139,34 +142,34 @@ impl Directory {
     /// A unique name beside the bundle's.
     fn beside(&self, name: &RunName, suffix: &str) -> PathBuf {
         let own = format!(".{}.{}.{}{suffix}", name.leaf(), self.host, std::process::id());
-        self.path.join(name.bundle()).with_file_name(own)
+        self.path().join(name.bundle()).with_file_name(own)
     }
 
     /// The log of a run.
     pub fn log(&self, name: &RunName) -> Member {
-        Member::root(&self.path).join(format!("{}.log", name.bundle()))
+        self.store.member(format!("{}.log", name.bundle()))
     }
 
     /// Writes the lab file, all experiments, and the list of runs.
     pub fn prepare(&self, planned: &Planned) -> Result<(), Failure> {
-        self.replace("lab.toml", planned.lab.source.text.as_bytes())?;
+        self.store.replace("lab.toml", planned.lab.source.text.as_bytes())?;
         for (number, cell) in planned.cells.iter().enumerate() {
-            let place = Member::root(&self.path).join(CELLS).join(&cell.cell.name);
+            let place = self.store.member(CELLS).join(&cell.cell.name);
             place.create_directory().map_err(Failure::failed)?;
             for seed in 0..planned.seeds.len() {
                 let name = planned.name(&Job { cell: number, seed, repeat: 0 }).experiment();
-                self.replace(&name, cell.cell.experiment(planned.seeds[seed]).as_bytes())?;
+                self.store.replace(&name, cell.cell.experiment(planned.seeds[seed]).as_bytes())?;
             }
         }
         let name = |job| format!("{}\n", planned.name(job));
-        self.replace(RUNS, planned.jobs().iter().map(name).collect::<String>().as_bytes())
+        self.store.replace(RUNS, planned.jobs().iter().map(name).collect::<String>().as_bytes())
     }
 
     /// Removes the leftovers of killed runs, and the records of failures: they are tried again.
     pub fn clean(&self, planned: &Planned) {
         for cell in &planned.cells {
             // A link, or a cell moved meanwhile, contains nothing of ours.
-            let place = Member::root(&self.path).join(CELLS).join(&cell.cell.name).pin();
+            let place = self.store.member(CELLS).join(&cell.cell.name).pin();
             let Ok(place) = place else { continue };
             for entry in fs::read_dir(place.path()).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
@@ -206,7 +209,7 @@ impl Directory {
 
     /// The stamp of a finished run, if its bundle is complete and of these inputs.
     pub fn finished(&self, name: &RunName, inputs: &str) -> Option<Stamp> {
-        let bundle = self.path.join(name.bundle());
+        let bundle = self.path().join(name.bundle());
         let stamp: Stamp = Member::root(&bundle).join(STAMP).read_json().ok()?;
         (stamp.inputs == inputs && is_whole(&bundle)).then_some(stamp)
     }
@@ -247,7 +250,7 @@ impl Directory {
     fn cell(&self, name: &RunName) -> Result<Pinned, Failure> {
         let bundle = name.bundle();
         let place = Path::new(&bundle).parent().unwrap_or(Path::new(CELLS));
-        let cell = Member::root(&self.path).join(place);
+        let cell = self.store.member(place);
         cell.pin().map_err(|why| cannot_write(cell.path(), &why))
     }
 
@@ -295,23 +298,13 @@ impl Directory {
     }
 
     fn member_of_failure(&self, name: &RunName) -> Member {
-        Member::root(&self.path).join(format!("{}{FAILED}", name.bundle()))
-    }
-
-    /// Replaces a file as a whole.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let write = |out: &mut io::BufWriter<File>| {
-            out.write_all(bytes)?;
-            out.flush()?;
-            out.get_ref().sync_all()
-        };
-        Member::root(&self.path).join(name).replace_with(write).map_err(Failure::failed)
+        self.store.member(format!("{}{FAILED}", name.bundle()))
     }
 
     /// Writes `lab.json`.
     pub fn write(&self, document: &lab::LabDocument) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document).map_err(Failure::failed)?;
-        self.replace(lab::FILE, text.as_bytes())
+        self.store.replace(lab::FILE, text.as_bytes())
     }
 }
 
@@ -350,19 +343,5 @@ fn paths(experiment: &str) -> Vec<PathBuf> {
 }
 
 fn sum_of_file(path: &Path) -> io::Result<String> {
-    let mut sum = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut Summing(&mut sum))?;
-    Ok(hex(&sum.finalize()))
-}
-
-struct Summing<'a>(&'a mut Sha256);
-
-impl Write for Summing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(hex(&Sha256::digest(fs::read(path)?)))
 }

@@ -1,6 +1,6 @@
 //! The progress of a lab: a line that changes on a terminal, a line for each run on a pipe.
 
-use super::attempt::nanos;
+use crate::process::nanos;
 use punctual_core::Nanos;
 use punctual_core::format::{clipped, counted, duration, roughly};
 use punctual_session::messages::Messages;

@@ -1,13 +1,14 @@
 //! Runs the jobs of a lab, each in a process of its own, here or on hosts; jobs that do not disturb
 //! each other run concurrently.
 
-use super::attempt::{Attempt, Done, END_TIMEOUT, How, POLL_INTERVAL, Ran};
+use super::attempt::{Attempt, Done, How, Ran};
 use super::directory::Directory;
 use super::hosts::{Hosts, Next};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
 use super::learned::remember;
 use super::progress::{Progress, Whole};
+use crate::process::POLL_INTERVAL;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::Interrupts;
@@ -38,12 +39,9 @@ pub fn run(
     whole: Option<Whole<'_>>,
 ) -> Result<Ran, Failure> {
     let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
-    let finished =
-        |(job, inputs): (&Job, &String)| match directory.finished(&planned.name(job), inputs) {
-            Some(stamp) => Done::Whole(stamp),
-            None => Done::Waiting,
-        };
-    let done: Vec<Done> = jobs.iter().zip(&inputs).map(finished).collect();
+    let finished = |(job, inputs): (&Job, &String)| directory.finished(&planned.name(job), inputs);
+    let finished = jobs.iter().zip(&inputs).map(finished);
+    let done: Vec<Done> = finished.map(|of| of.map_or(Done::Waiting, Done::Whole)).collect();
     let before = done.clone();
     let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
     let mut scheduler = Scheduler {
@@ -163,7 +161,7 @@ impl Scheduler<'_> {
     fn reap(&mut self) -> Result<(), Failure> {
         let mut k = 0;
         while k < self.running.len() {
-            match self.running[k].attempt.status()? {
+            match self.running[k].attempt.process.status()? {
                 None => k += 1,
                 Some(status) => {
                     let running = self.running.remove(k);
@@ -177,7 +175,7 @@ impl Scheduler<'_> {
     fn over(&mut self, running: Running, status: ExitStatus) -> Result<(), Failure> {
         let job = running.job;
         let name = self.planned.name(&self.jobs[job]);
-        let elapsed = running.attempt.elapsed();
+        let elapsed = running.attempt.process.elapsed();
         let done = running.attempt.conclude(self.directory, &name, status)?;
         let failure = match &done {
             Done::Waiting => return Ok(()),
@@ -220,7 +218,7 @@ impl Scheduler<'_> {
         let going_on = self
             .running
             .iter()
-            .map(|running| (running.job, running.attempt.elapsed().as_nanos() as f64));
+            .map(|running| (running.job, running.attempt.process.elapsed().as_nanos() as f64));
         for (job, so_far) in rest.chain(going_on) {
             let expected = expected(self.jobs[job].cell)?;
             match self.lane(job) {
@@ -237,15 +235,10 @@ impl Scheduler<'_> {
     fn end_all(&mut self) -> Result<(), Failure> {
         self.progress
             .say("interrupted: ending the running jobs; run the same command again to continue");
-        let until = Instant::now() + END_TIMEOUT;
-        let mut signal = libc::SIGTERM;
         while !self.running.is_empty() {
-            self.running.iter_mut().for_each(|running| running.attempt.end(signal));
+            self.running.iter_mut().for_each(|running| running.attempt.process.end());
             std::thread::sleep(POLL_INTERVAL);
             self.reap()?;
-            if Instant::now() > until {
-                signal = libc::SIGKILL;
-            }
         }
         Ok(())
     }

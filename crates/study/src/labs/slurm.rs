@@ -5,12 +5,13 @@
 //! it may be killed at any moment, and run twice. A `lab run` after one that was killed finds its
 //! tasks in the queue by their name and waits for them.
 
-use super::attempt::{Done, Ran, nanos, outcome};
+use super::attempt::{Done, Ran, outcome};
 use super::directory::Directory;
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
 use super::progress::Progress;
 use super::run_name::RunName;
+use crate::process::nanos;
 use punctual_core::format::{counted, plain};
 use punctual_core::{Nanos, hex};
 use punctual_session::exit::Failure;
@@ -250,7 +251,7 @@ impl Cluster<'_> {
         if fs::read(&program).is_ok_and(|there| there == own) {
             return Ok(());
         }
-        self.directory.replace(&format!("{PLACE}/punctual"), &own)?;
+        self.directory.store().replace(&format!("{PLACE}/punctual"), &own)?;
         fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(cannot)
     }
 

@@ -4,16 +4,15 @@ use super::boot::write_experiment;
 use super::cost::{Throughput, throughput};
 use super::directory::Spec;
 use crate::baseline::not_comparable;
-use crate::labs::attempt::{END_TIMEOUT, POLL_INTERVAL, nanos, started, why};
+use crate::process::{Process, nanos, own_run, why};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::{Interrupts, interrupted};
 use punctual_stats::tune::Figure;
-use punctual_sys::children;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// A block that was measured.
@@ -62,16 +61,18 @@ impl Blocks for Runs {
         let bundle = self.place.join(format!("{number:05}"));
         let log = Member::root(&self.place).join(format!("{number:05}.log"));
         discard(&bundle);
-        let mut command = self.command();
-        match &self.spec.guest {
-            None => command.arg(&bundle).arg(&self.experiment),
+        let mut command = match &self.spec.guest {
+            None => own_run(&bundle, &self.experiment),
             Some(_) => {
                 let file = self.place.join(format!("{number:05}.toml"));
                 write_experiment(&self.experiment, &self.spec.boot_words(on), &file)?;
                 // In virtual time blocks with one seed would be identical.
-                command.arg(&bundle).arg(file).args(["--seed", &number.to_string()])
+                let mut command = own_run(&bundle, &file);
+                command.args(["--seed", &number.to_string()]);
+                command
             }
         };
+        command.arg("--quiet");
         let status = self.run(command, &bundle, &log)?;
         let read = self.read(&bundle, status, &log);
         // Only the figure is kept: an hour would be gigabytes.
@@ -80,10 +81,8 @@ impl Blocks for Runs {
             let _ = log.remove();
             let _ = fs::remove_file(self.place.join(format!("{number:05}.toml")));
         }
-        Ok(match read {
-            Ok(figure) => Measured { figure: Some(figure), why: None },
-            Err(why) => Measured { figure: None, why: Some(why) },
-        })
+        let (figure, why) = read.map_or_else(|why| (None, Some(why)), |of| (Some(of), None));
+        Ok(Measured { figure, why })
     }
 
     fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure> {
@@ -109,51 +108,17 @@ impl Blocks for Runs {
 }
 
 impl Runs {
-    /// A run without its bundle and experiment, which follow.
-    fn command(&self) -> Command {
-        let mut command = Command::new("/proc/self/exe");
-        command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
-        command
-    }
-
-    fn run(
-        &self,
-        mut command: Command,
-        bundle: &Path,
-        log: &Member,
-    ) -> Result<ExitStatus, Failure> {
-        let cannot = |why: &dyn std::fmt::Display| {
-            Failure::failed(format!("cannot write {}: {why}", log.display()))
-        };
-        let err = File::create(log.path()).map_err(|why| cannot(&why))?;
-        let out = err.try_clone().map_err(|why| cannot(&why))?;
-        command.stdin(Stdio::null()).stdout(out).stderr(err);
-        let mut child = started(command)
-            .map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
-        let mut until: Option<Instant> = None;
-        loop {
-            let status = child.try_wait();
-            let status =
-                status.map_err(|why| Failure::failed(format!("cannot wait for a run: {why}")))?;
-            match (status, until) {
-                (Some(_), Some(_)) => {
-                    discard(bundle);
-                    return Err(interrupted());
-                }
-                (Some(status), None) => return Ok(status),
-                (None, _) if self.interrupts.end_requested() => {
-                    let is_first = until.is_none();
-                    let until = *until.get_or_insert_with(|| Instant::now() + END_TIMEOUT);
-                    let is_over = Instant::now() > until;
-                    if is_first || is_over {
-                        let signal = if is_over { libc::SIGKILL } else { libc::SIGTERM };
-                        // If it has ended already, that is fine.
-                        let _ = children::send(-(child.id() as i32), signal);
-                    }
-                }
-                (None, _) => {}
+    fn run(&self, command: Command, bundle: &Path, log: &Member) -> Result<ExitStatus, Failure> {
+        let file = File::create(log.path())
+            .map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;
+        let mut process = Process::run(command, Some(file), None)?;
+        let status = process.wait(&|| self.interrupts.end_requested(), Duration::MAX)?;
+        match status.filter(|_| !process.was_asked()) {
+            Some(status) => Ok(status),
+            None => {
+                discard(bundle);
+                Err(interrupted())
             }
-            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

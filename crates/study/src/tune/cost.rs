@@ -4,17 +4,14 @@
 //! output, and any work can be one. There is no pause between runs; starting a process is part of a
 //! run.
 
-use crate::labs::attempt::{END_TIMEOUT, POLL_INTERVAL, nanos, started, why};
+use crate::process::{Process, nanos, why};
 use punctual_bundle::Member;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::interrupted;
 use punctual_sys::children;
-use punctual_sys::descriptor::poll_readable;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::File;
-use std::os::fd::AsFd;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A run that takes longer is killed and gives no figure.
@@ -41,11 +38,15 @@ pub fn throughput(
     let (began, mut runs) = (Instant::now(), 0.0);
     let none = |why: String| Ok(Throughput { per_second: None, why: Some(why) });
     loop {
-        let child = match start(words, log) {
-            Ok(child) => child,
+        let mut process = match start(words, log) {
+            Ok(process) => process,
             Err(why) => return none(format!("cannot run `{}`: {why}", words[0])),
         };
-        match ended(child, is_interrupted)? {
+        let status = process.wait(is_interrupted, LONGEST_RUN)?;
+        if process.was_asked() {
+            return Err(interrupted());
+        }
+        match status {
             Some(status) if status.success() => runs += 1.0,
             Some(status) => return none(why(status, log)),
             None => return none(format!("a run took longer than {} s", LONGEST_RUN.as_secs())),
@@ -57,50 +58,19 @@ pub fn throughput(
     }
 }
 
-fn start(words: &[String], log: &Member) -> std::io::Result<Child> {
-    let err = File::create(log.path())?;
+fn start(words: &[String], log: &Member) -> std::io::Result<Process> {
+    let log = File::create(log.path())?;
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(err.try_clone()?).stderr(err);
+    command.args(&words[1..]);
     children::without_service_manager(&mut command);
     children::killed_with_us(&mut command);
-    started(command)
-}
-
-/// The exit status of the child; `None` if it took too long and was killed.
-fn ended(
-    mut child: Child,
-    is_interrupted: &dyn Fn() -> bool,
-) -> Result<Option<ExitStatus>, Failure> {
-    let cannot = |why: std::io::Error| Failure::failed(format!("cannot wait for a command: {why}"));
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // Kernels before 5.3 have no pidfd: then it is polled.
-    let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let (began, mut asked) = (Instant::now(), None::<Instant>);
-    loop {
-        if let Some(status) = child.try_wait().map_err(cannot)? {
-            return if asked.is_some() { Err(interrupted()) } else { Ok(Some(status)) };
-        }
-        let is_too_long = began.elapsed() > LONGEST_RUN;
-        if is_too_long || asked.is_some_and(|at| at.elapsed() > END_TIMEOUT) {
-            let _ = children::send(-(child.id() as i32), libc::SIGKILL);
-            child.wait().map_err(cannot)?;
-            return if asked.is_some() { Err(interrupted()) } else { Ok(None) };
-        }
-        if asked.is_none() && is_interrupted() {
-            asked = Some(Instant::now());
-            // If it has ended already, that is fine.
-            let _ = children::send(-(child.id() as i32), libc::SIGTERM);
-        }
-        match &fd {
-            Some(fd) => drop(poll_readable([fd.as_fd()], POLL_INTERVAL.as_millis() as i32)),
-            None => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
+    Process::start(command, Some(log), None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::END_TIMEOUT;
 
     fn of(line: &str, time: Nanos, interrupted: bool) -> Result<Throughput, Failure> {
         let place = tempfile::tempdir().expect("a directory");

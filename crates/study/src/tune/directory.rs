@@ -3,6 +3,7 @@
 
 use super::reboot_plan::RebootPlan;
 use super::setting::Setting;
+use crate::store::Store;
 use punctual_bundle::Member;
 use punctual_bundle::tune::{BlockRecord, NotTried, SCHEMA, TuningDocument};
 use punctual_core::Nanos;
@@ -10,8 +11,7 @@ use punctual_session::exit::Failure;
 use punctual_session::messages::shown;
 use punctual_stats::tune::{Block, Options, Request, Step, Tuning};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The experiment that each block runs.
@@ -108,11 +108,7 @@ impl Spec {
 }
 
 /// The directory, exclusive to this process.
-pub struct Directory {
-    root: Member,
-    path: PathBuf,
-    _lock: File,
-}
+pub struct Directory(Store);
 
 fn cannot_use(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::refused(format!("cannot use {}: {why}", shown(path)))
@@ -133,8 +129,8 @@ impl Directory {
         }
         fs::create_dir_all(path.join(RUNS)).map_err(|why| cannot_use(path, &why))?;
         let directory = Directory::lock(path)?;
-        directory.root.join(EXPERIMENT).replace(experiment).map_err(Failure::failed)?;
-        directory.root.join(REQUEST).replace_json_durably(spec).map_err(Failure::failed)?;
+        directory.0.replace(EXPERIMENT, experiment)?;
+        directory.0.write(REQUEST, spec)?;
         Ok(directory)
     }
 
@@ -148,24 +144,22 @@ impl Directory {
     }
 
     fn lock(path: &Path) -> Result<Directory, Failure> {
-        let root = Member::root(path);
-        let lock = root.join(LOCK).open_to_lock().map_err(|why| cannot_use(path, &why))?;
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| cannot_use(path, &"another punctual is tuning in it"))?;
-        Ok(Directory { root, path: path.to_owned(), _lock: lock })
+        Store::hold(path, LOCK, "another punctual is tuning in it")
+            .map(Directory)
+            .map_err(|why| cannot_use(path, &why))
     }
 
     pub fn experiment(&self) -> PathBuf {
-        self.path.join(EXPERIMENT)
+        self.0.path().join(EXPERIMENT)
     }
 
     pub fn runs(&self) -> PathBuf {
-        self.path.join(RUNS)
+        self.0.path().join(RUNS)
     }
 
-    /// A further file of the directory.
-    pub fn member(&self, name: &str) -> Member {
-        self.root.join(name)
+    /// Its files.
+    pub fn store(&self) -> &Store {
+        &self.0
     }
 
     /// Stores a block: it has reached the disk when this returns.
@@ -173,17 +167,7 @@ impl Directory {
     /// # Errors
     /// The block cannot be written.
     pub fn keep(&self, block: &BlockRecord) -> Result<(), Failure> {
-        let member = self.root.join(BLOCKS);
-        let cannot = |why: &dyn std::fmt::Display| {
-            Failure::failed(format!("cannot write {}: {why}", member.display()))
-        };
-        let mut line = serde_json::to_vec(block).map_err(|why| cannot(&why))?;
-        line.push(b'\n');
-        let mut file = match member.exists() {
-            true => member.append().map_err(|why| cannot(&why))?,
-            false => member.create_new().map_err(|why| cannot(&why))?,
-        };
-        file.write_all(&line).and_then(|()| file.sync_data()).map_err(|why| cannot(&why))
+        self.0.append(BLOCKS, block)
     }
 
     /// Stores the findings so far.
@@ -191,7 +175,7 @@ impl Directory {
     /// # Errors
     /// The document cannot be written.
     pub fn write(&self, document: &TuningDocument) -> Result<(), Failure> {
-        self.root.join(DOCUMENT).replace_json_durably(document).map_err(Failure::failed)
+        self.0.write(DOCUMENT, document)
     }
 
     /// The measured blocks, and the tuning after them. A truncated line is removed: its block is
@@ -200,7 +184,8 @@ impl Directory {
     /// # Errors
     /// The blocks do not match the request.
     pub fn replay(&self, spec: &Spec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
-        let blocks = self.blocks()?;
+        let cannot = |why: &dyn std::fmt::Display| cannot_use(self.0.path(), why);
+        let blocks: Vec<BlockRecord> = self.0.records(BLOCKS).map_err(|why| cannot(&why))?;
         let candidates = Setting::candidates(&spec.settings);
         let mut tuning = Tuning::new(candidates, spec.options());
         for block in &blocks {
@@ -210,32 +195,12 @@ impl Directory {
             };
             if !is_next {
                 let why = format!("block {} is not one that was asked for", block.number);
-                return Err(cannot_use(&self.path, &why));
+                return Err(cannot(&why));
             }
             let BlockRecord { figure, throughput, elapsed, .. } = *block;
             tuning.record(Block { figure, throughput, elapsed });
         }
         Ok((blocks, tuning))
-    }
-
-    fn blocks(&self) -> Result<Vec<BlockRecord>, Failure> {
-        let member = self.root.join(BLOCKS);
-        if !member.exists() {
-            return Ok(Vec::new());
-        }
-        let bytes = member.read().map_err(Failure::failed)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        if whole < bytes.len() {
-            member.replace(&bytes[..whole]).map_err(Failure::failed)?;
-        }
-        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
-        let read = |(place, line): (usize, &[u8])| {
-            let why = |why: serde_json::Error| {
-                cannot_use(&self.path, &format!("{BLOCKS}, line {}: {why}", place + 1))
-            };
-            serde_json::from_slice(line).map_err(why)
-        };
-        lines.map(read).collect()
     }
 }
 

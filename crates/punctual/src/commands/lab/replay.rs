@@ -12,14 +12,13 @@ use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Nanos;
 use punctual_core::format::{micros, plain};
 use punctual_report::terminal;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::{Interrupts, interrupted};
 use punctual_session::messages::shown;
 use punctual_study::exact::{self, HowMuch};
-use punctual_study::labs::attempt;
+use punctual_study::process::{Process, own_run};
 use punctual_study::targets::NOT_EXACT;
-use punctual_sys::children;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 /// The option of `punctual run`.
@@ -189,30 +188,15 @@ fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failu
 
 fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitStatus, Failure> {
     let interrupts = Interrupts::listen()?;
-    let mut command = Command::new("/proc/self/exe");
-    command
-        .args(["run", "--child-of", &std::process::id().to_string(), "--output"])
-        .arg(output)
-        .arg(experiment);
+    let mut command = own_run(output, experiment);
     command.args(how);
-    command.stdin(Stdio::null());
     // The explanation is shown once it is known to be that of the lab's run.
     if how == Some(EXACT) {
         command.stdout(Stdio::null());
     }
-    let cannot = |why: std::io::Error| Failure::failed(format!("cannot start punctual: {why}"));
-    let mut child = attempt::started(command).map_err(cannot)?;
-    loop {
-        if let Some(status) = child.try_wait().map_err(cannot)? {
-            return Ok(status);
-        }
-        if interrupts.end_requested() {
-            let _ = children::send(-(child.id() as i32), libc::SIGTERM);
-            child.wait().map_err(cannot)?;
-            return Err(Failure::failed("interrupted"));
-        }
-        std::thread::sleep(Duration::from_millis(40));
-    }
+    let mut process = Process::run(command, None, None)?;
+    let status = process.wait(&|| interrupts.end_requested(), Duration::MAX)?;
+    status.filter(|_| !process.was_asked()).ok_or_else(interrupted)
 }
 
 /// The explanation, if it is that of the lab's run, whose bundle is `kept`.

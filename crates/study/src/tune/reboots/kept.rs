@@ -3,7 +3,7 @@
 //! isolate` end with a boot, and so do the changes in them; these do not.
 
 use super::{grub, systemd_boot, unit};
-use punctual_bundle::Member;
+use crate::store::Store;
 use punctual_core::hex;
 use punctual_session::exit::Failure;
 use punctual_session::messages::shown;
@@ -89,7 +89,7 @@ struct Entry {
 /// Files below a root, and the note of them.
 pub struct Kept {
     root: PathBuf,
-    note: Member,
+    store: Store,
     /// Called before each change of a disk; tests kill there.
     step: Box<dyn Fn()>,
 }
@@ -97,8 +97,7 @@ pub struct Kept {
 impl Kept {
     /// Files below this root, with the note in this directory.
     pub fn new(root: &Path, place: &Path) -> Kept {
-        let note = Member::root(place).join(NOTE);
-        Kept { root: root.to_owned(), note, step: Box::new(|| {}) }
+        Kept { root: root.to_owned(), store: Store::join(place), step: Box::new(|| {}) }
     }
 
     #[cfg(test)]
@@ -107,10 +106,7 @@ impl Kept {
     }
 
     fn read_note(&self) -> Result<Note, Failure> {
-        match self.note.exists() {
-            true => self.note.read_json().map_err(Failure::failed),
-            false => Ok(Note::default()),
-        }
+        self.store.read(NOTE)
     }
 
     /// The current contents of a file; `None` if it does not exist.
@@ -160,8 +156,8 @@ impl Kept {
             let old = wrote.len().saturating_sub(2);
             wrote.drain(..old);
             (self.step)();
-            self.note.replace_json_durably(&note).map_err(Failure::failed)?;
-            sync(self.note.path().parent()).map_err(Failure::failed)?;
+            self.store.write(NOTE, &note)?;
+            sync(Some(self.store.path())).map_err(Failure::failed)?;
         }
         let written = match content {
             // A link of this name is ours and is created once.
@@ -249,7 +245,7 @@ impl Kept {
         if let Some(other) = note.other(files) {
             return Err(Failure::refused(format!(
                 "{} names {}, which no tuning writes",
-                self.note.display(),
+                self.store.member(NOTE).display(),
                 shown(other)
             )));
         }
@@ -265,9 +261,9 @@ impl Kept {
             // A directory that others use now stays.
             let _ = fs::remove_dir(self.root.join(directory));
         }
-        if not_done.is_empty() && self.note.exists() {
+        if not_done.is_empty() && self.store.member(NOTE).exists() {
             (self.step)();
-            self.note.remove().map_err(Failure::failed)?;
+            self.store.member(NOTE).remove().map_err(Failure::failed)?;
         }
         Ok(not_done)
     }

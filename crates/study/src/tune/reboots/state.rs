@@ -51,17 +51,13 @@ impl State {
     /// # Errors
     /// The state cannot be read.
     pub fn read(directory: &Directory) -> Result<State, Failure> {
-        let member = directory.member(STATE);
-        match member.exists() {
-            true => member.read_json().map_err(Failure::failed),
-            false => Ok(State::default()),
-        }
+        directory.store().read(STATE)
     }
 
     /// # Errors
     /// The state cannot be written.
     pub fn keep(&self, directory: &Directory) -> Result<(), Failure> {
-        directory.member(STATE).replace_json_durably(self).map_err(Failure::failed)
+        directory.store().write(STATE, self)
     }
 
     /// Forgets the requested boot: the next boot means nothing.
