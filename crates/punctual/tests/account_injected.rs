@@ -5,43 +5,24 @@ use crate::common;
 use crate::common::quota::Quota;
 use crate::common::text;
 use crate::injected;
-use crate::injected::{Arena, arena};
-use punctual_core::{CpuSet, Policy, Priority};
-use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::{children, clock};
+use crate::injected::{ALWAYS, Arena, Disturber, arena};
+use punctual_core::CpuSet;
+use punctual_sys::{attributes, children};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// At each multiple of this a hog takes the CPU for [`BURST`].
-const EVERY: i64 = 23_000_000;
-const BURST: i64 = 3_000_000;
 /// The period of the measured threads.
 const PERIOD: i64 = 1_000_000;
 
 /// Takes these CPUs from all tasks of lower priority, at the same instants, while `work` runs.
 fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
-    let stop = AtomicBool::new(false);
-    let hog = |cpu: usize| {
-        attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
-        attributes::set_scheduling(0, &Scheduling::new(Policy::Fifo, Priority::new(90))).unwrap();
-        while !stop.load(Ordering::Relaxed) {
-            let next = (clock::monotonic().0 / EVERY + 1) * EVERY;
-            std::thread::sleep(Duration::from_nanos((next - clock::monotonic().0).max(0) as u64));
-            while clock::monotonic().0 < next + BURST {}
-        }
-    };
-    std::thread::scope(|scope| {
-        let hog = &hog;
-        for cpu in cpus {
-            scope.spawn(move || hog(*cpu));
-        }
-        let done = work();
-        stop.store(true, Ordering::Relaxed);
-        done
-    })
+    let hog = |cpu: &usize| Disturber::start("hog", *cpu, Some(90), 3, 20);
+    let hogs: Vec<Disturber> = cpus.iter().map(hog).collect();
+    let done = work();
+    hogs.into_iter().for_each(|hog| drop(hog.stop()));
+    done
 }
 
 /// punctual with the kernel's types hidden, as on a kernel that does not export them.
@@ -258,13 +239,7 @@ fn a_groups_quota_is_named_although_others_run() {
     let Some(arena) = arena(test) else { return };
     let Some(quota) = Quota::new(test) else { return };
     let cpu = CpuSet::single(arena.cpu);
-    let outside = injected::Disturber::start(
-        "outside",
-        arena.cpu,
-        None,
-        Duration::from_secs(3600),
-        Duration::ZERO,
-    );
+    let outside = Disturber::start("outside", arena.cpu, None, ALWAYS, 0);
     let how = "policy = 'other'\nduration = '2s'";
     arena.place.write(
         "experiment.toml",

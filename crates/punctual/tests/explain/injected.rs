@@ -21,6 +21,7 @@ pub struct Arena {
     /// The CPU: never the first, on which the system does its own work.
     pub cpu: usize,
     pub place: Place,
+    pub test: String,
     _turn: Lock,
 }
 
@@ -43,19 +44,31 @@ pub fn arena(test: &str) -> Option<Arena> {
         }
         turn
     });
-    Some(Arena { cpu, place: Place::with(""), _turn: turn.expect("a turn within five minutes") })
+    let turn = turn.expect("a turn within five minutes");
+    Some(Arena { cpu, place: Place::with(""), test: test.to_owned(), _turn: turn })
 }
 
 impl Arena {
     /// `punctual ARGS… --explain` into `bundle`; `None` if kernel events are unavailable.
-    pub fn measure(&self, test: &str, arguments: &[&str]) -> Option<Output> {
-        let all = [arguments, &["--explain", "--quiet", "--output", "bundle"]].concat();
-        let output = self.place.punctual(&all);
+    pub fn measure(&self, arguments: &str) -> Option<Output> {
+        let all = format!("{arguments} --explain --quiet --output bundle");
+        let output = self.place.punctual(&all.split(' ').collect::<Vec<_>>());
         if text(&output).contains("the worst samples cannot be explained here") {
-            println!("SKIPPED: {test} lacks kernel events: {}", text(&output).trim());
+            println!("SKIPPED: {} lacks kernel events: {}", self.test, text(&output).trim());
             return None;
         }
         Some(output)
+    }
+
+    /// The same of an experiment.
+    pub fn run(&self, experiment: &str) -> Option<Output> {
+        self.place.write("experiment.toml", experiment.as_bytes());
+        self.measure("run experiment.toml")
+    }
+
+    /// The same of a timer on the arena's CPU, at priority 80.
+    pub fn timer(&self, more: &str) -> Option<Output> {
+        self.measure(&format!("measure timer --cpus {} --priority 80 {more}", self.cpu))
     }
 
     /// `punctual explain bundle --json ARGS…`
@@ -137,6 +150,9 @@ pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Valu
 /// A longer pause than this means that others ran; interrupts are shorter.
 const AWAY: Nanos = Nanos::from_micros(200);
 
+/// A disturber that is busy until it is stopped, in ms.
+pub const ALWAYS: i64 = 3_600_000;
+
 /// A thread of this test that disturbs a CPU.
 pub struct Disturber {
     stop: Arc<AtomicBool>,
@@ -144,15 +160,16 @@ pub struct Disturber {
 }
 
 impl Disturber {
-    /// Starts a thread `name` on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: `busy`, then
-    /// `idle`, repeatedly.
+    /// Starts a thread `name` on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: busy for so
+    /// many ms from each multiple of the sum of both on; with several CPUs at the same instants.
     pub fn start(
         name: &str,
         cpu: usize,
         priority: Option<u8>,
-        busy: Duration,
-        idle: Duration,
+        busy_ms: i64,
+        idle_ms: i64,
     ) -> Disturber {
+        let (busy, period) = (busy_ms * 1_000_000, (busy_ms + idle_ms) * 1_000_000);
         let stop = Arc::<AtomicBool>::default();
         let its_stop = Arc::clone(&stop);
         let body = move || {
@@ -166,10 +183,13 @@ impl Disturber {
             }
             let mut bursts = Vec::new();
             while !its_stop.load(Ordering::Relaxed) {
+                if idle_ms > 0 {
+                    let now = clock::monotonic().0;
+                    std::thread::sleep(Duration::from_nanos((period - now % period) as u64));
+                }
                 let began = clock::monotonic();
                 let (mut from, mut last) = (began, began);
-                while last.0 < began.0 + busy.as_nanos() as i64 && !its_stop.load(Ordering::Relaxed)
-                {
+                while last.0 < began.0 + busy && !its_stop.load(Ordering::Relaxed) {
                     let now = clock::monotonic();
                     // The disturber did not have the CPU itself meanwhile.
                     if now - last > AWAY {
@@ -179,9 +199,6 @@ impl Disturber {
                     last = now;
                 }
                 bursts.push((from, last));
-                if !idle.is_zero() {
-                    std::thread::sleep(idle);
-                }
             }
             bursts
         };

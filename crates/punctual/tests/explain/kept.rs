@@ -6,33 +6,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 #[test]
 fn a_spike_ends_the_run_and_is_there_to_be_explained() {
-    let test = "a_spike_ends_the_run_and_is_there_to_be_explained";
-    let Some(arena) = arena(test) else { return };
-    let hog = Disturber::start(
-        "spiky",
-        arena.cpu,
-        Some(90),
-        Duration::from_millis(8),
-        Duration::from_millis(400),
-    );
-    let cpu = arena.cpu.to_string();
-    let arguments = [
-        "measure",
-        "timer",
-        "--cpus",
-        &cpu,
-        "--priority",
-        "80",
-        "--duration",
-        "30s",
-        "--stop-above",
-        "5ms",
-    ];
-    let Some(ended) = arena.measure(test, &arguments) else { return };
+    let Some(arena) = arena("a_spike_ends_the_run_and_is_there_to_be_explained") else { return };
+    let hog = Disturber::start("spiky", arena.cpu, Some(90), 8, 400);
+    let Some(ended) = arena.timer("--duration 30s --stop-above 5ms") else { return };
     hog.stop();
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended));
     let document = arena.explained(&["--worst", "1"]);
@@ -49,8 +28,7 @@ fn a_spike_ends_the_run_and_is_there_to_be_explained() {
 
 #[test]
 fn every_kind_of_measure_is_explained() {
-    let test = "every_kind_of_measure_is_explained";
-    let Some(arena) = arena(test) else { return };
+    let Some(arena) = arena("every_kind_of_measure_is_explained") else { return };
     let cpu = arena.cpu;
     let kinds = ["timer", "switch", "syscall", "mutex", "storage", "heap", "spin"];
     let measure = |kind: &&str| {
@@ -61,8 +39,7 @@ fn every_kind_of_measure_is_explained() {
         )
     };
     let text = format!("[explain]\nworst = 3\n{}", kinds.iter().map(measure).collect::<String>());
-    arena.place.write("experiment.toml", text.as_bytes());
-    let Some(ended) = arena.measure(test, &["run", "experiment.toml"]) else { return };
+    let Some(ended) = arena.run(&text) else { return };
     assert_eq!(ended.status.code(), Some(0), "{}", crate::common::text(&ended));
     let document = arena.explained(&[]);
     let series = document["series"].as_array().unwrap();

@@ -1,39 +1,24 @@
 //! Two measured threads on one CPU: one waits for the other.
 
 use super::case::{Case, judge};
-use crate::injected::arena;
+use crate::injected::Arena;
 use serde_json::{Value, json};
 
-const NAME: &str = "affinity";
-
 /// The second one works 10 ms at a time, and the first has no higher priority.
-fn measure() -> Option<Case> {
-    let arena = arena(NAME)?;
+pub fn measure(arena: &Arena) -> Option<Value> {
     let cpu = arena.cpu;
     let text = format!(
         "[[measure]]\nname = 'waiting'\nkind = 'timer'\ncpus = '{cpu}'\npriority = 80\nduration = \
          '2s'\n[[measure]]\nname = 'working'\nkind = 'syscall'\ncpus = '{cpu}'\npriority = \
          80\nduration = '2s'\n"
     );
-    arena.place.write("experiment.toml", text.as_bytes());
-    arena.measure(NAME, &["run", "experiment.toml"])?;
+    arena.run(&text)?;
     let waiting = meta(&arena.place, "waiting")["name"].clone();
     let working = meta(&arena.place, "working")["tid"].clone();
-    Some(Case::measured(NAME, arena.place, json!({ "judged": waiting, "working": working })))
+    Some(json!({ "judged": waiting, "working": working }))
 }
 
-#[test]
-fn a_wait_for_another_measured_thread_names_that_thread() {
-    is_named(&Case::recorded(NAME));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn a_wait_for_another_measured_thread_names_that_thread_live() {
-    measure().iter().for_each(is_named);
-}
-
-fn is_named(case: &Case) {
+pub fn is_named(case: &Case) {
     let waiting = case.truth("judged").as_str().unwrap();
     let document = case.explained(&["--series", waiting, "--min-latency", "1ms"]);
     let late: Vec<&Value> = document["samples"].as_array().unwrap().iter().collect();

@@ -1,8 +1,8 @@
 //! A cause made by a test, with the truth beside the bundle: recorded once on a real kernel
 //! (fixtures/causes, compared exactly), or measured now (`./x test --all`).
 
-use crate::common::{Place, punctual, text};
-use crate::injected::{assert_adds_up, assert_right};
+use crate::common::{punctual, text};
+use crate::injected::{Arena, arena, assert_adds_up, assert_right};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -91,7 +91,7 @@ pub struct Case {
     /// The name of the case, if it is a fixture.
     recorded: Option<&'static str>,
     /// A live measurement is removed with the case.
-    _place: Option<Place>,
+    _arena: Option<Arena>,
 }
 
 impl Case {
@@ -100,15 +100,18 @@ impl Case {
         let at = recorded_cases().join(name);
         let truth = fs::read(at.join("truth.json")).unwrap_or_else(|why| panic!("{at:?}: {why}"));
         let truth = serde_json::from_slice(&truth).expect("JSON");
-        Case { bundle: at.join("bundle"), truth, recorded: Some(name), _place: None }
+        Case { bundle: at.join("bundle"), truth, recorded: Some(name), _arena: None }
     }
 
-    /// A measurement just made in this place; stored as the fixture of this name if requested.
-    pub fn measured(name: &str, place: Place, truth: Value) -> Case {
+    /// Measures it now, with the facts that the injector knows; stored as the fixture of this name
+    /// if requested. `None`: skipped, with a message.
+    pub fn measured(name: &str, measure: impl Fn(&Arena) -> Option<Value>) -> Option<Case> {
+        let arena = arena(name)?;
+        let (truth, bundle) = (measure(&arena)?, arena.place.bundle());
         if let Some(fixtures) = std::env::var_os(RECORD) {
-            keep(&place.bundle(), &Path::new(&fixtures).join(name), &truth);
+            keep(&bundle, &Path::new(&fixtures).join(name), &truth);
         }
-        Case { bundle: place.bundle(), truth, recorded: None, _place: Some(place) }
+        Some(Case { bundle, truth, recorded: None, _arena: Some(arena) })
     }
 
     /// `punctual WORDS… BUNDLE --json`, which must succeed.

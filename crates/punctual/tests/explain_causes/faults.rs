@@ -3,14 +3,14 @@
 //! The program is this file: its own test starts it again, with a variable that selects the role.
 
 use super::case::{Case, judge};
-use crate::common::{Place, is_root, punctual, text};
+use crate::common::{punctual, text};
+use crate::injected::Arena;
 use punctual_testpoint::{begin, end};
 use serde_json::Value;
 use std::os::unix::fs::DirBuilderExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-const NAME: &str = "faults";
 const ROLE: &str = "PUNCTUAL_TEST_TOUCHES";
 /// The size touched in one go.
 const SIZE: usize = 512 << 10;
@@ -33,16 +33,12 @@ fn the_program_that_touches_memory() {
     std::hint::black_box(&blocks);
 }
 
-fn measure() -> Option<Case> {
-    let test = NAME;
-    if !is_root(test) {
-        return None;
-    }
+pub fn measure(arena: &Arena) -> Option<Value> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "riscv64")) {
-        println!("SKIPPED: {test} lacks tracepoints of page faults on this architecture");
+        println!("SKIPPED: {} lacks tracepoints of page faults on this architecture", arena.test);
         return None;
     }
-    let place = Place::with("");
+    let place = &arena.place;
     let mut command = punctual();
     command.args(["trace", "--events", "sched,irq,vectors,softirq,syscall,fault,page"]);
     command
@@ -58,21 +54,10 @@ fn measure() -> Option<Case> {
         .stdin(Stdio::null());
     let traced = command.output().expect("punctual starts");
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
-    Some(Case::measured(NAME, place, serde_json::json!({})))
+    Some(serde_json::json!({}))
 }
 
-#[test]
-fn first_touches_are_page_faults() {
-    are_page_faults(&Case::recorded(NAME));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn first_touches_are_page_faults_live() {
-    measure().iter().for_each(are_page_faults);
-}
-
-fn are_page_faults(case: &Case) {
+pub fn are_page_faults(case: &Case) {
     let document = case.json("explain", &["--pair", "touch", "--worst", "40"]);
     let all = document["samples"].as_array().unwrap().iter();
     // CPU time taken by others is not made by this test.

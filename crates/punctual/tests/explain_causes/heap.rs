@@ -2,46 +2,17 @@
 //! punctual's own thread.
 
 use super::case::{Case, judge};
-use crate::injected::arena;
+use crate::injected::Arena;
 use serde_json::Value;
 
-const NAME: &str = "heap";
-
-fn measure() -> Option<Case> {
-    let arena = arena(NAME)?;
-    let cpu = arena.cpu.to_string();
-    let words = [
-        "measure",
-        "heap",
-        "--set",
-        "size=1MiB",
-        "--set",
-        "period=5ms",
-        "--set",
-        "fresh=true",
-        "--cpus",
-        &cpu,
-        "--priority",
-        "80",
-        "--duration",
-        "1s",
-    ];
-    arena.measure(NAME, &words)?;
-    Some(Case::measured(NAME, arena.place, serde_json::json!({ "judged": "heap/touch" })))
+pub fn measure(arena: &Arena) -> Option<Value> {
+    let set = "--set size=1MiB --set period=5ms --set fresh=true";
+    let cpu = arena.cpu;
+    arena.measure(&format!("measure heap {set} --cpus {cpu} --priority 80 --duration 1s"))?;
+    Some(serde_json::json!({ "judged": "heap/touch" }))
 }
 
-#[test]
-fn page_faults_of_the_heap_are_attributed_to_the_allocating_process() {
-    are_its_own(&Case::recorded(NAME));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn page_faults_of_the_heap_are_attributed_to_the_allocating_process_live() {
-    measure().iter().for_each(are_its_own);
-}
-
-fn are_its_own(case: &Case) {
+pub fn are_its_own(case: &Case) {
     let document = case.explained(&[]);
     let touches = document["samples"].as_array().unwrap().iter();
     let touches: Vec<&Value> = touches

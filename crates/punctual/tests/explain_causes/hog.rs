@@ -2,35 +2,17 @@
 
 use super::case::{Case, judge, stretches};
 use crate::common::text;
-use crate::injected::{Disturber, arena, within};
-use std::time::Duration;
+use crate::injected::{Arena, Disturber, within};
+use serde_json::Value;
 
-const NAME: &str = "hog";
-
-fn measure() -> Option<Case> {
-    let arena = arena(NAME)?;
-    let (busy, idle) = (Duration::from_millis(2), Duration::from_millis(23));
-    let hog = Disturber::start("rude-hog", arena.cpu, Some(90), busy, idle);
-    let cpu = arena.cpu.to_string();
-    let words = ["measure", "timer", "--cpus", &cpu, "--priority", "80", "--duration", "2s"];
-    let measured = arena.measure(NAME, &words);
+pub fn measure(arena: &Arena) -> Option<Value> {
+    let hog = Disturber::start("rude-hog", arena.cpu, Some(90), 2, 23);
+    let measured = arena.timer("--duration 2s");
     let bursts = hog.stop();
-    measured?;
-    Some(Case::measured(NAME, arena.place, stretches(&bursts)))
+    measured.map(|_| stretches(&bursts))
 }
 
-#[test]
-fn a_hog_of_higher_priority_is_named() {
-    is_named(&Case::recorded(NAME));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn a_hog_of_higher_priority_is_named_live() {
-    measure().iter().for_each(is_named);
-}
-
-fn is_named(case: &Case) {
+pub fn is_named(case: &Case) {
     let document = case.explained(&["--min-latency", "300us"]);
     let late = within(&document, &case.stretches());
     judge(case, &late, 10, |part| part["cause"] == "preempted" && part["who"] == "rude-hog");

@@ -1,23 +1,11 @@
 //! A priority inversion on a plain mutex, and its absence on one with priority inheritance.
 
 use super::case::{Case, judge, stretches};
-use crate::injected::{Disturber, arena};
+use crate::injected::{Arena, Disturber};
 use punctual_core::MonotonicNs;
 use serde_json::Value;
-use std::time::Duration;
 
-#[test]
-fn the_task_that_causes_priority_inversion_is_named() {
-    is_named(&Case::recorded("inversion"));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn the_task_that_causes_priority_inversion_is_named_live() {
-    contended("inversion", "normal").iter().for_each(is_named);
-}
-
-fn is_named(case: &Case) {
+pub fn is_named(case: &Case) {
     let (document, bursts) = (case.explained(&["--series", "mutex/1"]), case.stretches());
     // Waits in which the hog ran for long: that part of them is an inversion, and the rest the
     // holder's own time.
@@ -53,18 +41,7 @@ fn is_named(case: &Case) {
     assert!(report["chain"].as_array().is_some_and(|chain| !chain.is_empty()), "{report}");
 }
 
-#[test]
-fn with_priority_inheritance_no_inversion_is_reported() {
-    is_lent(&Case::recorded("inheritance"));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn with_priority_inheritance_no_inversion_is_reported_live() {
-    contended("inheritance", "pi").iter().for_each(is_lent);
-}
-
-fn is_lent(case: &Case) {
+pub fn is_lent(case: &Case) {
     let document = case.explained(&["--series", "mutex/1"]);
     let samples = document["samples"].as_array().unwrap();
     assert!(samples.len() >= 10, "{} waits were kept", samples.len());
@@ -94,21 +71,25 @@ fn overlap(sample: &Value, bursts: &[(MonotonicNs, MonotonicNs)]) -> i64 {
 
 /// A thread of higher priority on one CPU and one of lower priority on another use the same lock; a
 /// hog with a priority in between sometimes takes the CPU of the latter.
-fn contended(name: &'static str, lock: &str) -> Option<Case> {
-    let arena = arena(name)?;
+fn contended(arena: &Arena, lock: &str) -> Option<Value> {
     let (low, high) = (arena.cpu - 1, arena.cpu);
-    let text = format!(
+    let hog = Disturber::start("mid-hog", low, Some(50), 6, 17);
+    let measured = arena.run(&format!(
         "[[measure]]\nkind = 'mutex'\nthreads = 2\ncpus = '{low}-{high}'\npolicy = \
          'fifo'\npriority = 80\npriorities = [10, 80]\nlock = '{lock}'\nhold = '200us'\nterms = \
          40\nduration = '3s'\n"
-    );
-    arena.place.write("experiment.toml", text.as_bytes());
-    let (busy, idle) = (Duration::from_millis(6), Duration::from_millis(17));
-    let hog = Disturber::start("mid-hog", low, Some(50), busy, idle);
-    let measured = arena.measure(name, &["run", "experiment.toml"]);
+    ));
     let bursts = hog.stop();
     measured?;
     let mut truth = stretches(&bursts);
     truth["judged"] = "mutex/1".into();
-    Some(Case::measured(name, arena.place, truth))
+    Some(truth)
+}
+
+pub fn on_a_plain_lock(arena: &Arena) -> Option<Value> {
+    contended(arena, "normal")
+}
+
+pub fn on_an_inheriting_lock(arena: &Arena) -> Option<Value> {
+    contended(arena, "pi")
 }

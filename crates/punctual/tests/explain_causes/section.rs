@@ -1,10 +1,11 @@
 //! A long non-preemptible section of the kernel: one call that wakes hundreds of threads.
 
 use super::case::{Case, judge, stretches};
-use crate::injected::{arena, within};
+use crate::injected::{Arena, within};
 use punctual_core::{CpuSet, MonotonicNs};
 use punctual_sys::attributes;
 use punctual_sys::clock;
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -30,10 +31,7 @@ fn waits(gate: &Gate) {
     }
 }
 
-const NAME: &str = "section";
-
-fn measure() -> Option<Case> {
-    let arena = arena(NAME)?;
+pub fn measure(arena: &Arena) -> Option<Value> {
     let gate = Arc::<Gate>::default();
     let elsewhere = CpuSet::single(arena.cpu - 1);
     let waiter = |_| {
@@ -59,48 +57,23 @@ fn measure() -> Option<Case> {
         bursts
     };
     let waker = std::thread::Builder::new().name("wakes-them-all".to_owned()).spawn(body).unwrap();
-    let cpu = arena.cpu.to_string();
-    let arguments = [
-        "measure",
-        "timer",
-        "--cpus",
-        &cpu,
-        "--priority",
-        "80",
-        "-s",
-        "period=200us",
-        "--duration",
-        "3s",
-    ];
-    let measured = arena.measure(NAME, &arguments);
+    let measured = arena.timer("-s period=200us --duration 3s");
     gate.ends.store(true, Ordering::Relaxed);
     let bursts = waker.join().unwrap();
     *gate.turn.lock().unwrap() += 1;
     gate.opened.notify_all();
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-    measured?;
-    Some(Case::measured(NAME, arena.place, stretches(&bursts)))
+    measured.map(|_| stretches(&bursts))
 }
 
-#[test]
-fn a_non_preemptible_task_is_named_with_its_system_call() {
-    is_named(&Case::recorded(NAME));
-}
-
-#[test]
-#[ignore = "a score: on a busy machine others cause it; ./x test --all"]
-fn a_non_preemptible_task_is_named_with_its_system_call_live() {
-    measure().iter().for_each(is_named);
-}
-
-fn is_named(case: &Case) {
+pub fn is_named(case: &Case) {
     let document = case.explained(&["--min-latency", "150us"]);
     let late = within(&document, &case.stretches());
     let causes = ["non-preemptible", "timer-irq-delay"];
     judge(case, &late, 5, |part| {
         causes.iter().any(|cause| part["cause"] == *cause) && part["who"] == "wakes-them-all"
     });
-    let named = |sample: &&&serde_json::Value| {
+    let named = |sample: &&&Value| {
         sample["parts"].as_array().unwrap().iter().any(|part| part["syscall"] == "futex")
     };
     let count = late.iter().filter(named).count();
