@@ -220,18 +220,8 @@ fn requirements_decide_the_exit_code() {
     let Some((place, _alone)) = place() else { return };
     let exit = |requirement: &str, bundle: &str| {
         let cpus = TARGET.to_string();
-        let output = place.punctual(&[
-            "attach",
-            "--cpus",
-            &cpus,
-            "-d",
-            "1s",
-            "-q",
-            "--require",
-            requirement,
-            "-o",
-            bundle,
-        ]);
+        let output = place
+            .line(&format!("attach --cpus {cpus} -d 1s -q --require '{requirement}' -o {bundle}"));
         println!("{}", text(&output));
         output.status.code()
     };

@@ -333,20 +333,10 @@ fn hardware_events_are_counted_or_the_cause_is_named() {
 fn counters_of_a_measure_are_of_its_thread_and_of_its_samples() {
     let place = Place::with("");
     let events = "raw_syscalls:sys_enter,task-clock,cycles";
-    let output = place.punctual(&[
-        "measure",
-        "syscall",
-        "--quiet",
-        "--json",
-        "--policy",
-        "other",
-        "--count",
-        "20000",
-        "--set",
-        "call=getpid",
-        "--counters",
-        events,
-    ]);
+    let output = place.line(&format!(
+        "measure syscall --quiet --json --policy other --count 20000 \
+         --set call=getpid --counters {events}"
+    ));
     let summary: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
     let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().unwrap().clone();

@@ -154,21 +154,10 @@ fn tuning_recommends_only_the_kernel_parameter_that_helps() {
     let Some(target) = target() else { return };
     let place = Place::with(EXPERIMENT);
     let only = format!("{HELPS},{DOES_NOTHING}");
-    let ran = place.punctual(&[
-        "tune",
-        "experiment.toml",
-        "--target",
-        &target,
-        "--only",
-        &only,
-        "--require",
-        "p50",
-        "--duration",
-        "10h",
-        "--json",
-        "-o",
-        "t",
-    ]);
+    let ran = place.line(&format!(
+        "tune experiment.toml --target {target} --only {only} --require \
+         p50 --duration 10h --json -o t"
+    ));
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let found: TuningDocument = serde_json::from_slice(&ran.stdout).expect("JSON");
     let answer = |name: &str| {

@@ -36,18 +36,7 @@ fn a_stock_program_is_timed_in_a_library_and_the_count_is_right() {
     // cat(1) opens each file once; the shell that starts it is another program.
     let files = ["a", "b", "c"];
     files.iter().for_each(|name| place.write(name, b"x"));
-    let output = place.punctual(&[
-        "probe",
-        "--json",
-        "--output",
-        "bundle",
-        "libc:open*",
-        "--",
-        "cat",
-        "a",
-        "b",
-        "c",
-    ]);
+    let output = place.line("probe --json --output bundle 'libc:open*' -- cat a b c");
     if refused(&output) {
         return;
     }
@@ -171,17 +160,7 @@ fn a_running_process_is_probed_until_it_ends() {
         .spawn()
         .expect("it starts");
     let pid = child.id().to_string();
-    let output = place.punctual(&[
-        "probe",
-        "--quiet",
-        "--output",
-        "b",
-        "-p",
-        &pid,
-        "--duration",
-        "200ms",
-        "ste?",
-    ]);
+    let output = place.line(&format!("probe --quiet --output b -p {pid} --duration 200ms ste?"));
     child.kill().expect("it still runs");
     child.wait().expect("it ends");
     if refused(&output) {

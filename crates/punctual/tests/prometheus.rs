@@ -142,16 +142,8 @@ fn prometheus_reads_the_metrics_and_evaluates_the_dashboard() {
     fs::create_dir(place.path().join("text")).expect("a directory");
     let monitoring = Monitoring::start(&place);
     eventually("both targets are read", || monitoring.values("up") == [1.0, 1.0]);
-    let ran = place.punctual(&[
-        "run",
-        "experiment.toml",
-        "--quiet",
-        "--output",
-        "bundle",
-        "--explain",
-        "--metrics",
-        "text/punctual.prom",
-    ]);
+    let ran = place
+        .line("run experiment.toml --quiet --output bundle --explain --metrics text/punctual.prom");
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let series = &place.summary()["phases"][0]["series"][0];
     let count = series["count"].as_u64().expect("a count") as f64;

@@ -147,17 +147,7 @@ fn requirements_decide_the_exit_code() {
     ] {
         let place =
             Place::with(&experiment(&format!("samples = 100\nrequire = [\"{require}\"]"), ""));
-        let ran = place.punctual(&[
-            "run",
-            "-q",
-            "experiment.toml",
-            "-o",
-            "bundle",
-            "--junit",
-            "j.xml",
-            "--lava",
-            "l",
-        ]);
+        let ran = place.line("run -q experiment.toml -o bundle --junit j.xml --lava l");
         assert_eq!(ran.status.code(), Some(code), "{require}: {}", text(&ran));
         let junit = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
         let lava = std::fs::read_to_string(place.path().join("l")).unwrap();

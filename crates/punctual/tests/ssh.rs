@@ -147,14 +147,8 @@ fn hostile_names_are_no_options_and_no_commands() {
         for target in
             [format!("ssh:{host}"), format!("ssh:root@{host}"), format!("ssh:{host}@127.0.0.1:1")]
         {
-            let refused = place.punctual(&[
-                "run",
-                "experiment.toml",
-                "--output",
-                "bundle",
-                "--target",
-                &target,
-            ]);
+            let refused =
+                place.line(&format!("run experiment.toml --output bundle --target {target}"));
             assert_code(&refused, 2);
         }
         let listed = place.punctual(&["ssh", "list", "--", host]);

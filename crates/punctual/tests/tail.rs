@@ -15,15 +15,8 @@ fn fixture(name: &str) -> String {
 fn a_short_run_has_no_tail_model() {
     let place = Place::with("");
     let good = fixture("good");
-    let said = place.punctual(&[
-        "tail",
-        &good,
-        "--series",
-        "loaded/timer/cpu0",
-        "--gates",
-        "--report",
-        "t.html",
-    ]);
+    let said =
+        place.line(&format!("tail {good} --series loaded/timer/cpu0 --gates --report t.html"));
     assert_eq!(said.status.code(), Some(0), "{}", text(&said));
     for words in ["153.7 µs", "95 % confidence", "29,956 independent", "too few for a model"] {
         assert!(text(&said).contains(words), "{words}: {}", text(&said));

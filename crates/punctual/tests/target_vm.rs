@@ -270,13 +270,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
     assert_eq!(here.status.code(), Some(2), "{}", text(&here));
     assert!(text(&here).contains("--repeat needs virtual time"), "{}", text(&here));
     // A plan for a machine has its CPU, not this one's.
-    let plan = place.punctual(&[
-        "run",
-        "experiment.toml",
-        "--plan",
-        "--target=vm:6.1,memory=512MiB",
-        "--seed=7",
-    ]);
+    let plan = place.line("run experiment.toml --plan --target=vm:6.1,memory=512MiB --seed=7");
     assert!(text(&plan).contains("timer/cpu0  0 "), "{}", text(&plan));
     assert!(text(&plan).contains("accel              virtual-time"), "{}", text(&plan));
 }
@@ -317,14 +311,8 @@ fn a_raspberry_pi_measures_and_repeats() {
     let Some(target) = raspberry_pi() else { return };
     // The shell is Debian's for arm64: this machine's own cannot run there.
     let place = Place::with(LOADED);
-    let ran = place.punctual(&[
-        "run",
-        "experiment.toml",
-        "--quiet",
-        &target,
-        "--repeat=2",
-        "--output=bundle",
-    ]);
+    let ran =
+        place.line(&format!("run experiment.toml --quiet {target} --repeat=2 --output=bundle"));
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     assert!(text(&ran).contains(", the same in all 2 repeats"), "{}", text(&ran));
     assert_eq!(summary(&place, "bundle")["phases"][0]["series"][0]["count"], 100);

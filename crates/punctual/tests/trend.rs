@@ -58,15 +58,7 @@ fn a_history_shows_when_a_figure_changed_and_what_changed_with_it() {
 fn a_history_is_exported_as_page_and_metrics() {
     let place = Place::with("");
     history(place.path());
-    let shown = place.punctual(&[
-        "trend",
-        "history",
-        "--report",
-        "t.html",
-        "--metrics",
-        "t.prom",
-        "--json",
-    ]);
+    let shown = place.line("trend history --report t.html --metrics t.prom --json");
     assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
     let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
     assert!(!page.contains("<script") && page.len() < 100_000, "{}", page.len());

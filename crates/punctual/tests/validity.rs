@@ -1,7 +1,7 @@
 //! Removes each removable proof of validity on this kernel: the run is invalid, exit code 4, never
 //! met.
 
-use crate::common::{Place, eventually, has_program, is_root, kill, punctual, text};
+use crate::common::{Place, eventually, has_program, is_root, kill, punctual, text, words};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A timer with a requirement that any run meets.
@@ -14,17 +14,7 @@ fn experiment(length: &str, rest: &str) -> String {
 
 fn start(place: &Place) -> Child {
     let mut command = punctual();
-    command.args([
-        "run",
-        "--quiet",
-        "experiment.toml",
-        "--output",
-        "bundle",
-        "--junit",
-        "j.xml",
-        "--lava",
-        "l",
-    ]);
+    command.args(words("run --quiet experiment.toml --output bundle --junit j.xml --lava l"));
     command
         .current_dir(place.path())
         .stdin(Stdio::null())
@@ -223,17 +213,7 @@ fn two_that_measure_one_cpu_are_found_and_decide_nothing() {
     let (one, other) = (Place::with(&one), Place::with(&other));
     let first = one.start();
     measuring(&one);
-    let ran = other.punctual(&[
-        "run",
-        "-q",
-        "experiment.toml",
-        "-o",
-        "bundle",
-        "--junit",
-        "j.xml",
-        "--lava",
-        "l",
-    ]);
+    let ran = other.line("run -q experiment.toml -o bundle --junit j.xml --lava l");
     assert_invalid(&other, &ran, "others", "also measured on CPU 0");
     let first = first.wait_with_output().unwrap();
     assert_eq!(first.status.code(), Some(4), "who was there before sees it too: {}", text(&first));

@@ -1,36 +1,13 @@
 //! `punctual measure heap`: the kernel allocates exactly the touched pages, with any malloc, and a
 //! killed process is reported.
 
-use crate::common::{self, Place, is_root, text};
+use crate::common::measured::{agrees, counts, endless, figure, measured, notes, refused};
+use crate::common::{self, Place, is_root, text, words};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A unique name for a bundle.
-fn bundle() -> String {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    format!("bundle-{}", LAST.fetch_add(1, Ordering::Relaxed))
-}
-
-fn measured(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    let usual =
-        ["measure", "heap", "--quiet", "--json", "--policy", "other", "--output", &bundle()];
-    let output = place.punctual(&[&usual[..], arguments].concat());
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
-}
-
-fn notes(summary: &serde_json::Value) -> &serde_json::Value {
-    &summary["phases"][0]["measures"][0]["notes"]
-}
+use std::process::Command;
 
 fn allocator(summary: &serde_json::Value) -> String {
     notes(summary)["tables"][0]["rows"][0][0].as_str().unwrap_or("").to_owned()
-}
-
-fn figure(summary: &serde_json::Value, name: &str) -> Option<f64> {
-    let figures = notes(summary)["figures"].as_array()?.iter();
-    figures.filter(|one| one["name"] == name).find_map(|one| one["value"].as_f64())
 }
 
 fn median(summary: &serde_json::Value, series: &str) -> i64 {
@@ -39,25 +16,15 @@ fn median(summary: &serde_json::Value, series: &str) -> i64 {
     one.and_then(|one| one["median"].as_i64()).unwrap_or_else(|| panic!("no {series} in {all:?}"))
 }
 
-/// Checks that the validations agree, as far as available.
-fn agrees(summary: &serde_json::Value, what: &str) {
-    for validation in notes(summary)["validations"].as_array().expect("validations") {
-        match validation["counted"].get("known") {
-            Some(_) => assert_eq!(validation["agrees"], true, "{what}: {validation}"),
-            None => println!("SKIPPED: not counted here: {what}: {validation}"),
-        }
-    }
-}
-
 #[test]
 fn time_of_random_lists_follows_their_pages() {
     let place = Place::with("");
-    let settings = ["sizes=random-list", "size=40B", "size_max=1MiB", "lists=60", "fresh=true"];
-    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-s", setting]).collect();
+    let line = "heap --policy other --duration 10min -s sizes=random-list -s size=40B \
+                -s size_max=1MiB -s lists=60 -s fresh=true";
     let mut seen = Vec::new();
     // Time is affected by other users of the machine; pages are not.
     for _ in 0..3 {
-        let summary = measured(&place, &[&["--duration", "10min"], &settings[..]].concat());
+        let summary = measured(&place, line);
         let tables = notes(&summary)["tables"].as_array().expect("tables");
         let lists = tables.iter().find(|table| table["name"] == "lists").expect("each list");
         let rows = lists["rows"].as_array().expect("rows");
@@ -92,21 +59,15 @@ fn time_of_random_lists_follows_their_pages() {
 fn pages_follow_what_is_touched() {
     let place = Place::with("");
     for (name, settings, series) in [
-        ("1 KiB", &["size=1KiB"][..], &["malloc", "touch", "free"][..]),
-        ("1 MiB", &["size=1MiB"], &["malloc", "touch", "free"]),
-        ("untouched", &["size=1MiB", "touch=false"], &["malloc", "free"]),
-        ("random", &["sizes=random", "size=40B", "size_max=256KiB"], &["malloc", "touch", "free"]),
-        ("fresh", &["size=1MiB", "fresh=true"], &["malloc", "touch", "free"]),
+        ("1 KiB", "-s size=1KiB", &["malloc", "touch", "free"][..]),
+        ("1 MiB", "-s size=1MiB", &["malloc", "touch", "free"]),
+        ("untouched", "-s size=1MiB -s touch=false", &["malloc", "free"]),
+        ("random", "-s sizes=random -s size=40B -s size_max=256KiB", &["malloc", "touch", "free"]),
+        ("fresh", "-s size=1MiB -s fresh=true", &["malloc", "touch", "free"]),
     ] {
-        let mut arguments = vec!["--count", "300"];
-        settings.iter().for_each(|setting| arguments.extend(["-s", *setting]));
-        let summary = measured(&place, &arguments);
-        let counts = summary["phases"][0]["series"].as_array().expect("series").iter();
-        let counts: Vec<_> =
-            counts.map(|one| (one["name"].as_str().unwrap_or(""), one["count"].as_u64())).collect();
-        let expected: Vec<String> = series.iter().map(|one| format!("heap/{one}")).collect();
-        let expected: Vec<_> = expected.iter().map(|name| (name.as_str(), Some(300))).collect();
-        assert_eq!(counts, expected, "{name}");
+        let summary = measured(&place, &format!("heap --policy other --count 300 {settings}"));
+        let expected: Vec<_> = series.iter().map(|one| (format!("heap/{one}"), 300)).collect();
+        assert_eq!(counts(&summary), expected, "{name}");
         agrees(&summary, name);
         // A new process for each block: all its pages are new.
         if name == "fresh" {
@@ -123,29 +84,16 @@ fn pages_follow_what_is_touched() {
 #[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn touching_memory_takes_longer_than_allocating_it() {
     let place = Place::with("");
-    let untouched = measured(
-        &place,
-        &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true", "-s", "touch=false"],
-    );
-    let touched = measured(&place, &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true"]);
+    let fresh = "heap --policy other --count 200 -s size=1MiB -s fresh=true";
+    let untouched = measured(&place, &format!("{fresh} -s touch=false"));
+    let touched = measured(&place, fresh);
     assert!(
         median(&touched, "touch") > median(&untouched, "malloc"),
         "{}",
         touched["phases"][0]["series"]
     );
-    let lists = [
-        "--count",
-        "600",
-        "-s",
-        "sizes=list",
-        "-s",
-        "nodes=2",
-        "-s",
-        "size=40B",
-        "-s",
-        "size_max=512KiB",
-    ];
-    let list = measured(&place, &lists);
+    let lists = "-s sizes=list -s nodes=2 -s size=40B -s size_max=512KiB";
+    let list = measured(&place, &format!("heap --policy other --count 600 {lists}"));
     agrees(&list, "list");
     let correlation = figure(&list, "pages-time-correlation").expect("enough lists");
     assert!(correlation > 0.0, "{correlation}");
@@ -159,19 +107,8 @@ fn locked_memory_is_allocated_by_malloc_itself() {
     }
     let place = Place::with("");
     for more in ["fresh=false", "fresh=true"] {
-        let settings = [
-            "--count",
-            "50",
-            "-s",
-            "size=1MiB",
-            "-s",
-            "mlockall=true",
-            "-s",
-            "touch=false",
-            "-s",
-            more,
-        ];
-        agrees(&measured(&place, &settings), more);
+        let line = "heap --policy other --count 50 -s size=1MiB -s mlockall=true -s touch=false";
+        agrees(&measured(&place, &format!("{line} -s {more}")), more);
     }
 }
 
@@ -200,7 +137,7 @@ fn bump(place: &Place) -> Option<String> {
 #[test]
 fn system_preloaded_and_built_in_allocators_are_measured() {
     let place = Place::with("");
-    let machine = measured(&place, &["--count", "100"]);
+    let machine = measured(&place, "heap --policy other --count 100");
     if machine["findings"].to_string().contains("heap-built-in") {
         return println!(
             "SKIPPED: lacks a loader for programs linked with glibc: {}",
@@ -208,11 +145,11 @@ fn system_preloaded_and_built_in_allocators_are_measured() {
         );
     }
     assert!(allocator(&machine).ends_with("(dynamic)"), "{}", allocator(&machine));
-    let built_in = measured(&place, &["--count", "100", "-s", "allocator=built-in"]);
+    let built_in = measured(&place, "heap --policy other --count 100 -s allocator=built-in");
     assert!(allocator(&built_in).contains("punctual's own"), "{}", allocator(&built_in));
     let Some(library) = bump(&place) else { return };
-    let setting = format!("allocator={library}");
-    let preloaded = measured(&place, &["--count", "100", "-s", &setting]);
+    let setting = format!("-s allocator={library}");
+    let preloaded = measured(&place, &format!("heap --policy other --count 100 {setting}"));
     assert!(
         allocator(&preloaded).starts_with("libbump.so (preloaded"),
         "{}",
@@ -240,17 +177,8 @@ fn an_allocator_that_is_not_there_is_refused() {
         ("/tmp", "is not a file"),
         (file.to_str().expect("UTF-8"), "is not a library"),
     ] {
-        let setting = format!("allocator={allocator}");
-        let name = bundle();
-        let output = place.punctual(&[
-            "measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting,
-        ]);
-        common::assert_refused(&output, &place.path().join(&name));
-        assert!(
-            text(&output).contains(words) && text(&output).contains(allocator),
-            "{}",
-            text(&output)
-        );
+        let said = refused(&place, &format!("heap --count 5 -s 'allocator={allocator}'"));
+        assert!(said.contains(words) && said.contains(allocator), "{said}");
     }
     // A library without an allocator.
     let Some(library) =
@@ -260,12 +188,8 @@ fn an_allocator_that_is_not_there_is_refused() {
     else {
         return println!("SKIPPED: lacks a libm.so.6 at its usual place");
     };
-    let setting = format!("allocator={library}");
-    let name = bundle();
-    let output = place
-        .punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
-    common::assert_refused(&output, &place.path().join(&name));
-    assert!(text(&output).contains("is not used"), "{}", text(&output));
+    let said = refused(&place, &format!("heap --count 5 -s allocator={library}"));
+    assert!(said.contains("is not used"), "{said}");
 }
 
 /// Child processes of this one that allocate.
@@ -283,30 +207,7 @@ fn helpers(parent: u32) -> Vec<u32> {
 fn the_heap_helper_dies_with_punctual_and_its_death_is_reported() {
     let place = Place::with("");
     let started = |name: &str| {
-        let mut command = common::punctual();
-        command.args([
-            "measure",
-            "heap",
-            "-q",
-            "--policy",
-            "other",
-            "--duration",
-            "1h",
-            "--output",
-            name,
-        ]);
-        command
-            .args(["-s", "size=64KiB"])
-            .current_dir(place.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let child = command.spawn().expect("punctual");
-        common::eventually("samples", || {
-            let shown = place.punctual(&["show", "--json", name]);
-            let summary: serde_json::Value =
-                serde_json::from_slice(&shown.stdout).unwrap_or_default();
-            summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
-        });
+        let child = endless(&place, "heap --policy other -s size=64KiB", name);
         let all = helpers(child.id());
         assert_eq!(all.len(), 1, "one process allocates");
         (child, all[0])
@@ -339,18 +240,7 @@ fn page_faults_are_counted_without_privileges() {
     }
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&program);
-    command.args([
-        "measure",
-        "heap",
-        "-q",
-        "--json",
-        "--policy",
-        "other",
-        "--count",
-        "50",
-        "-s",
-        "size=1MiB",
-    ]);
+    command.args(words("measure heap -q --json --policy other --count 50 -s size=1MiB"));
     let output = command
         .args(["--output", "bundle"])
         .current_dir(directory.path())

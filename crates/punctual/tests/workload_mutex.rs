@@ -1,42 +1,11 @@
 //! `punctual measure mutex`: locks exclude, the integral is π, and the shapes hold on any machine.
 
+use crate::common::measured::{agrees, figure, measured, notes, rows, table};
 use crate::common::{self, Place, text};
 use serde_json::Value;
 
-fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {
-    let all = [&["measure", "mutex", "--quiet", "--json", "--output", bundle], arguments].concat();
-    let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
-}
-
-fn notes(summary: &Value) -> &Value {
-    &summary["phases"][0]["measures"][0]["notes"]
-}
-
-fn figure(summary: &Value, name: &str) -> Option<f64> {
-    notes(summary)["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == name)?
-        ["value"]
-        .as_f64()
-}
-
-fn table<'s>(summary: &'s Value, name: &str) -> Option<&'s Value> {
-    notes(summary)["tables"].as_array().unwrap().iter().find(|table| table["name"] == name)
-}
-
 fn all_agree(summary: &Value, what: &str) {
-    let validations = notes(summary)["validations"].as_array().unwrap();
-    assert!(validations.len() >= 3, "{what}");
-    for validation in validations {
-        if validation["counted"].get("known").is_none() {
-            println!(
-                "SKIPPED: {} are not counted here: {}",
-                validation["what"], validation["counted"]
-            );
-            continue;
-        }
-        assert_eq!(validation["agrees"], true, "{what}: {validation}");
-    }
+    assert!(agrees(summary, what) >= 3, "{what}");
 }
 
 /// "Others took the lock N times", which ones, and the log of the longest wait are the same
@@ -44,35 +13,12 @@ fn all_agree(summary: &Value, what: &str) {
 #[test]
 fn who_was_overtaken_how_often_is_what_the_log_holds() {
     let place = Place::with("");
-    let arguments = [
-        "-s",
-        "lock=normal",
-        "-s",
-        "sums=shared",
-        "-s",
-        "terms=400",
-        "-s",
-        "rounds=60",
-        "--threads",
-        "4",
-    ];
-    let usual = [
-        "measure",
-        "mutex",
-        "--quiet",
-        "--json",
-        "--policy",
-        "other",
-        "--duration",
-        "1min",
-        "-o",
-        "overtaken",
-    ];
-    let output = place.punctual(&[&usual[..], &arguments].concat());
-    let summary: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
-    let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().expect("tables");
-    let table = |name: &str| tables.iter().find(|table| table["name"] == name);
+    let summary = measured(
+        &place,
+        "mutex --policy other --duration 1min --threads 4 -s lock=normal -s sums=shared \
+         -s terms=400 -s rounds=60",
+    );
+    let table = |name: &str| table(&summary, name);
     let Some(by) = table("overtaken-by") else {
         println!(
             "SKIPPED: nobody was overtaken in the longest wait, for lack of CPUs that run at once"
@@ -87,7 +33,7 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
         .expect("a count")
         .parse()
         .expect("a number");
-    let sum = |rows: &[serde_json::Value], column: usize| {
+    let sum = |rows: &[Value], column: usize| {
         rows.iter().filter_map(|row| row[column].as_f64()).sum::<f64>() as u64
     };
     assert_eq!(sum(by["rows"].as_array().expect("rows"), 1), stated, "{title}");
@@ -110,21 +56,9 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
 fn every_lock_excludes_and_gives_pi() {
     let place = Place::with("");
     for lock in ["normal", "pi", "robust", "adaptive", "spin", "ticket", "rwlock"] {
-        let lock_setting = format!("lock={lock}");
         // Spinning threads delay each other if there are fewer CPUs than threads: few rounds.
-        let arguments = [
-            "-s",
-            &lock_setting,
-            "--threads",
-            "3",
-            "-s",
-            "rounds=4",
-            "-s",
-            "terms=600",
-            "--duration",
-            "60s",
-        ];
-        let summary = measured(&place, lock, &arguments);
+        let line = "mutex --threads 3 -s rounds=4 -s terms=600 --duration 60s";
+        let summary = measured(&place, &format!("{line} -s lock={lock}"));
         let series = summary["phases"][0]["series"].as_array().unwrap();
         assert_eq!(
             series.iter().map(|series| series["count"].as_u64().unwrap()).collect::<Vec<_>>(),
@@ -143,13 +77,11 @@ fn every_lock_excludes_and_gives_pi() {
 #[test]
 fn a_ticket_lock_lets_each_other_thread_overtake_at_most_once() {
     let place = Place::with("");
-    let rounds = ["-s", "lock=ticket", "--threads", "4", "-s", "rounds=20", "--duration", "60s"];
-    let summary = measured(&place, "tickets", &rounds);
-    let tables = notes(&summary)["tables"].as_array().unwrap();
-    let threads = tables.iter().find(|table| table["name"] == "threads").unwrap();
-    for row in threads["rows"].as_array().unwrap() {
+    let summary = measured(&place, "mutex -s lock=ticket --threads 4 -s rounds=20 --duration 60s");
+    let threads = rows(&summary, "threads");
+    for row in threads {
         let overtaken = row[4].as_f64().expect("it is known of tickets");
-        assert!(overtaken <= 3.0, "{threads:#}");
+        assert!(overtaken <= 3.0, "{threads:#?}");
     }
 }
 
@@ -158,9 +90,8 @@ fn a_ticket_lock_lets_each_other_thread_overtake_at_most_once() {
 fn a_shared_sum_is_slower_and_causes_more_futex_calls() {
     let place = Place::with("");
     let variant = |sums: &str| {
-        let setting = format!("sums={sums}");
-        let summary =
-            measured(&place, sums, &["-s", &setting, "-s", "rounds=60", "--duration", "60s"]);
+        let line = format!("mutex -s sums={sums} -s rounds=60 --duration 60s");
+        let summary = measured(&place, &line);
         all_agree(&summary, sums);
         summary
     };
@@ -188,9 +119,8 @@ fn a_shared_sum_is_slower_and_causes_more_futex_calls() {
 #[test]
 fn the_longest_wait_names_the_lock_holder() {
     let place = Place::with("");
-    let arguments = ["--threads", "2", "--count", "50", "-s", "hold=200us", "-s", "terms=200"];
-    let summary = measured(&place, "bundle", &arguments);
-    let rows = table(&summary, "longest-wait").unwrap()["rows"].as_array().unwrap();
+    let summary = measured(&place, "mutex --threads 2 --count 50 -s hold=200us -s terms=200");
+    let rows = rows(&summary, "longest-wait");
     let last = rows.last().unwrap();
     assert!(last[1].as_str().unwrap().ends_with("holds it"), "{rows:?}");
     let longest = summary["phases"][0]["series"]
@@ -213,12 +143,8 @@ fn the_longest_wait_names_the_lock_holder() {
 #[test]
 fn a_ticket_lock_has_a_fairness_index_above_one_half() {
     let place = Place::with("");
-    let summary = measured(
-        &place,
-        "bundle",
-        &["-s", "lock=ticket", "--threads", "2", "-s", "rounds=10", "--duration", "60s"],
-    );
-    let rows = table(&summary, "threads").unwrap()["rows"].as_array().unwrap();
+    let summary = measured(&place, "mutex -s lock=ticket --threads 2 -s rounds=10 --duration 60s");
+    let rows = rows(&summary, "threads");
     assert_eq!(rows.len(), 2);
     let jain = figure(&summary, "jain-index-short").unwrap();
     assert!((0.5..=1.0).contains(&jain), "{jain}");
@@ -230,23 +156,8 @@ fn mutex_threads_run_with_their_own_priorities() {
         return;
     }
     let place = Place::with("");
-    let arguments = [
-        "--policy",
-        "fifo",
-        "--threads",
-        "2",
-        "--cpus",
-        "0",
-        "-s",
-        "lock=pi",
-        "-s",
-        "priorities=[30, 20]",
-    ];
-    let summary = measured(
-        &place,
-        "bundle",
-        &[&arguments[..], &["-s", "rounds=3", "--duration", "60s"]].concat(),
-    );
+    let line = "mutex --policy fifo --threads 2 --cpus 0 -s lock=pi -s 'priorities=[30, 20]'";
+    let summary = measured(&place, &format!("{line} -s rounds=3 --duration 60s"));
     let series = summary["phases"][0]["series"].as_array().unwrap();
     let scheduling: Vec<&str> =
         series.iter().filter_map(|series| series["scheduling"].as_str()).collect();
@@ -274,20 +185,8 @@ fn what_cannot_be_is_refused() {
         assert_eq!(refused.status.code(), Some(2), "{settings:?}: {}", text(&refused));
         assert!(text(&refused).contains(said), "{settings:?}: {}", text(&refused));
     }
-    let spinning = [
-        "measure",
-        "mutex",
-        "-q",
-        "--policy",
-        "fifo",
-        "-s",
-        "lock=spin",
-        "--cpus",
-        "all",
-        "--threads",
-        "per-cpu",
-    ];
-    let refused = place.punctual(&spinning);
+    let line = "measure mutex -q --policy fifo -s lock=spin --cpus all --threads per-cpu";
+    let refused = place.line(line);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(text(&refused).contains("keep every CPU busy"), "{}", text(&refused));
 }

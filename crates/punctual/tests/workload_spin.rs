@@ -1,23 +1,8 @@
 //! `punctual measure spin`: every gap has a cause, and the causes add up to the gaps.
 
+use crate::common::measured::{measured, rows};
 use crate::common::{Place, text};
 use serde_json::Value;
-
-fn measured(place: &Place, arguments: &[&str]) -> Value {
-    let all = [
-        &["measure", "spin", "--quiet", "--json", "--policy", "other", "--duration", "1s"],
-        arguments,
-    ]
-    .concat();
-    let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
-}
-
-fn rows<'a>(summary: &'a Value, table: &str) -> &'a Vec<Value> {
-    let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().unwrap();
-    tables.iter().find(|one| one["name"] == table).and_then(|one| one["rows"].as_array()).unwrap()
-}
 
 /// The rows of causes, without the one for unobserved time.
 fn causes(summary: &Value) -> Vec<&Value> {
@@ -30,7 +15,7 @@ fn causes(summary: &Value) -> Vec<&Value> {
 #[test]
 fn the_times_by_cause_add_up_to_the_gaps() {
     let place = Place::with("");
-    let summary = measured(&place, &["--cpus", "0"]);
+    let summary = measured(&place, "spin --policy other --duration 1s --cpus 0");
     let series = &summary["phases"][0]["series"][0];
     let gaps: f64 = causes(&summary).iter().map(|row| row[2].as_f64().unwrap()).sum();
     assert_eq!(gaps, series["count"].as_f64().unwrap());
@@ -65,8 +50,9 @@ fn the_times_by_cause_add_up_to_the_gaps() {
 #[test]
 fn without_attribution_gaps_have_no_cause() {
     let place = Place::with("");
-    let summary =
-        measured(&place, &["--cpus", "0", "-s", "attribute=false", "-s", "threshold=2us"]);
+    let settings = "-s attribute=false -s threshold=2us";
+    let line = format!("spin --policy other --duration 1s --cpus 0 {settings}");
+    let summary = measured(&place, &line);
     assert!(causes(&summary).iter().all(|row| row[1] == "not attributed"));
     assert!(summary["phases"][0]["series"][0]["min"].as_i64().unwrap() >= 2_000);
 }

@@ -2,52 +2,25 @@
 //! an unwritable file is refused with the reason.
 
 use crate::common::disk::Disk;
-use crate::common::{self, Place, eventually, is_root, text};
+use crate::common::measured::{self, agrees, counts, endless, figure, notes, refused};
+use crate::common::{self, Place, eventually, is_root, text, words};
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory on a disk if possible: /tmp may be memory.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").expect("a directory in /var/tmp")
 }
 
-/// A unique name for a bundle.
-fn bundle() -> String {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    format!("bundle-{}", LAST.fetch_add(1, Ordering::Relaxed))
-}
-
-fn measured(place: &Place, directory: &Path, arguments: &[&str]) -> serde_json::Value {
-    let directory = format!("directory={}", directory.display());
-    let usual = [
-        "measure",
-        "storage",
-        "--quiet",
-        "--json",
-        "--policy",
-        "other",
-        "-s",
-        "period=1ms",
-        "-s",
-        &directory,
-    ];
-    let output = place.punctual(&[&usual[..], &["--output", &bundle()], arguments].concat());
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+fn measured(place: &Place, directory: &Path, more: &str) -> Value {
+    let directory = directory.display();
+    let line = format!("storage --policy other -s period=1ms -s directory={directory} {more}");
+    measured::measured(place, &line)
 }
 
 fn is_empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).expect("the directory").next().is_none()
-}
-
-fn counts(phase: &serde_json::Value) -> Vec<(String, u64)> {
-    let series = phase["series"].as_array().expect("series").iter();
-    series
-        .map(|one| {
-            (one["name"].as_str().unwrap_or("").to_owned(), one["count"].as_u64().unwrap_or(0))
-        })
-        .collect()
 }
 
 #[test]
@@ -65,37 +38,26 @@ fn kernel_counts_agree_for_every_storage_mode() {
         ("forcing=io-uring", &forced),
     ] {
         let mode = if setting == "mode=direct" { "mode=direct" } else { "mode=forced" };
-        let settings = ["--count", "20", "-s", "record=4KiB", "-s", "file_max=64KiB", "-s", mode];
-        let more = if setting == mode { vec![] } else { vec!["-s", setting] };
-        let directory_setting = format!("directory={}", directory.path().display());
+        let more = if setting == mode { String::new() } else { format!("-s {setting}") };
+        let settings = format!("--count 20 -s record=4KiB -s file_max=64KiB -s {mode} {more}");
         // A missing feature of this system is reported, and is not a failure of ours.
         if matches!(setting, "forcing=io-uring" | "forcing=o-direct") {
-            let name = bundle();
-            let tried = [
-                &["measure", "storage", "-q", "--policy", "other", "-s", &directory_setting][..],
-                &settings,
-                &more,
-                &["--output", &name],
-            ];
-            let tried = place.punctual(&tried.concat());
+            let tried = place.line(&format!(
+                "measure storage -q --policy other -s directory={} {settings} --output {}",
+                directory.path().display(),
+                measured::bundle()
+            ));
             if text(&tried).contains("io_uring is unavailable") || text(&tried).contains("O_DIRECT")
             {
                 println!("SKIPPED: {setting} is unavailable here: {}", text(&tried));
                 continue;
             }
         }
-        let summary = measured(&place, directory.path(), &[&settings[..], &more].concat());
-        let phase = &summary["phases"][0];
-        let counted = counts(phase);
+        let summary = measured(&place, directory.path(), &settings);
         let expected: Vec<_> = steps.iter().map(|step| (format!("storage/{step}"), 20)).collect();
-        assert_eq!(counted, expected, "{setting}");
-        let notes = &phase["measures"][0]["notes"];
-        for validation in notes["validations"].as_array().expect("validations") {
-            match validation["counted"].get("known") {
-                Some(_) => assert_eq!(validation["agrees"], true, "{setting}: {validation}"),
-                None => println!("SKIPPED: not counted here: {setting}: {validation}"),
-            }
-        }
+        assert_eq!(counts(&summary), expected, "{setting}");
+        agrees(&summary, setting);
+        let notes = notes(&summary);
         let claims = notes["validations"].to_string();
         assert!(
             claims.contains("\"claimed\":81920") && claims.contains("\"claimed\":65536"),
@@ -118,21 +80,9 @@ fn kernel_counts_agree_for_every_storage_mode() {
 #[test]
 fn another_thread_writes_whole_batches() {
     let (place, directory) = (Place::with(""), directory());
-    let summary = measured(
-        &place,
-        directory.path(),
-        &["--count", "47", "-s", "mode=buffered", "-s", "batch=10"],
-    );
-    let phase = &summary["phases"][0];
-    let counted = counts(phase);
-    let notes = &phase["measures"][0]["notes"];
-    let figure = |name: &str| {
-        let figures = notes["figures"].as_array().expect("figures").iter();
-        figures
-            .filter(|one| one["name"] == name)
-            .find_map(|one| one["value"].as_f64())
-            .unwrap_or(-1.0)
-    };
+    let summary = measured(&place, directory.path(), "--count 47 -s mode=buffered -s batch=10");
+    let (counted, notes) = (counts(&summary), notes(&summary));
+    let figure = |name| figure(&summary, name).unwrap_or(-1.0);
     assert_eq!(counted[0], ("storage/whole".to_owned(), 47));
     assert_eq!(counted[1].0, "storage/safe-write");
     // On a very slow machine the writer may have missed some.
@@ -149,7 +99,7 @@ fn another_thread_writes_whole_batches() {
 fn forced_writes_are_slower_than_buffered_ones() {
     let (place, directory) = (Place::with(""), directory());
     let median = |mode: &str| {
-        let summary = measured(&place, directory.path(), &["--count", "40", "-s", mode]);
+        let summary = measured(&place, directory.path(), &format!("--count 40 -s {mode}"));
         if summary["findings"].to_string().contains("storage-in-memory") {
             return None;
         }
@@ -176,29 +126,8 @@ fn forced_writes_are_slower_than_buffered_ones() {
 fn nothing_stays_behind_after_kill_9() {
     let (place, directory) = (Place::with(""), directory());
     for mode in ["mode=forced", "mode=buffered"] {
-        let setting = format!("directory={}", directory.path().display());
-        let arguments = [
-            "measure",
-            "storage",
-            "-q",
-            "--policy",
-            "other",
-            "--duration",
-            "1h",
-            "-s",
-            mode,
-            "-s",
-            &setting,
-        ];
-        let mut command = common::punctual();
-        command.args(arguments).args(["--output", mode]).current_dir(place.path());
-        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-        common::eventually("a checkpoint with samples", || {
-            let shown = place.punctual(&["show", "--json", mode]);
-            let summary: serde_json::Value =
-                serde_json::from_slice(&shown.stdout).unwrap_or_default();
-            summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
-        });
+        let setting = format!("-s {mode} -s directory={}", directory.path().display());
+        let mut child = endless(&place, &format!("storage --policy other {setting}"), mode);
         assert!(is_empty(directory.path()), "the file has a name while it is written");
         common::kill(child.id(), "KILL");
         child.wait().unwrap();
@@ -208,44 +137,24 @@ fn nothing_stays_behind_after_kill_9() {
     }
 }
 
-fn refused(place: &Place, directory: &str, more: &[&str]) -> String {
-    let setting = format!("directory={directory}");
-    let name = bundle();
-    let output = place.punctual(
-        &[
-            &[
-                "measure", "storage", "-q", "--policy", "other", "--count", "5", "--output", &name,
-                "-s", &setting,
-            ],
-            more,
-        ]
-        .concat(),
-    );
-    common::assert_refused(&output, &place.path().join(&name));
-    text(&output)
+fn refused_at(place: &Place, directory: &str, more: &str) -> String {
+    let line = format!("storage --policy other --count 5 -s directory={directory} {more}");
+    refused(place, &line)
 }
 
 #[test]
 fn a_directory_that_is_not_there_is_refused() {
     let place = Place::with("");
-    let missing = refused(&place, "/var/tmp/punctual-is-not-there", &[]);
+    let missing = refused_at(&place, "/var/tmp/punctual-is-not-there", "");
     assert!(
         missing.contains("No such file") && missing.contains("/var/tmp/punctual-is-not-there"),
         "{missing}"
     );
-    let file = refused(&place, "experiment.toml", &[]);
+    let file = refused_at(&place, "experiment.toml", "");
     assert!(file.contains("Not a directory") && file.contains("experiment.toml"), "{file}");
-    let large = refused(
-        &place,
-        "/var/tmp",
-        &["-s", "mode=buffered", "-s", "record=64MiB", "-s", "batch=100000"],
-    );
+    let large = refused_at(&place, "/var/tmp", "-s mode=buffered -s record=64MiB -s batch=100000");
     assert!(large.contains("a batch would be larger"), "{large}");
-    let odd = refused(
-        &place,
-        "/var/tmp",
-        &["-s", "mode=forced", "-s", "forcing=o-direct", "-s", "record=100B"],
-    );
+    let odd = refused_at(&place, "/var/tmp", "-s mode=forced -s forcing=o-direct -s record=100B");
     assert!(odd.contains("whole blocks"), "{odd}");
 }
 
@@ -282,22 +191,22 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     let Some(small) = Mounted::with("size=64k") else { return };
     let at = small.0.path().to_string_lossy().into_owned();
     // The file system fills up during the measurement.
-    let summary = measured(&place, small.0.path(), &["--count", "30", "-s", "record=4KiB"]);
+    let summary = measured(&place, small.0.path(), "--count 30 -s record=4KiB");
     let findings = summary["findings"].to_string();
     assert!(
         findings.contains("storage-failed") && findings.contains("No space left"),
         "{findings}"
     );
-    assert_eq!(summary["phases"][0]["measures"][0]["notes"]["tables"][0]["rows"][0][1], "tmpfs");
-    let memory = measured(&place, small.0.path(), &["--count", "3", "-s", "mode=forced"]);
+    assert_eq!(notes(&summary)["tables"][0]["rows"][0][1], "tmpfs");
+    let memory = measured(&place, small.0.path(), "--count 3 -s mode=forced");
     assert!(memory["findings"].to_string().contains("storage-in-memory"), "{}", memory["findings"]);
     // Full from the beginning: the kernel refuses further data, and the written data exists.
     let _ = std::fs::write(small.0.path().join("everything"), vec![1; 1 << 17]);
-    let full = refused(&place, &at, &["-s", "record=4KiB"]);
+    let full = refused_at(&place, &at, "-s record=4KiB");
     assert!(full.contains("No space left") && full.contains(&at), "{full}");
     let status = Command::new("mount").args(["-o", "remount,ro"]).arg(small.0.path()).status();
     assert!(status.is_ok_and(|status| status.success()), "remounting");
-    let read_only = refused(&place, &at, &[]);
+    let read_only = refused_at(&place, &at, "");
     assert!(read_only.contains("Read-only") && read_only.contains(&at), "{read_only}");
 }
 
@@ -336,21 +245,11 @@ fn records_without_room_are_a_finding() {
     let place = Place::with("");
     let Some(disk) = Disk::at(place.path()) else { return };
     let directory = format!("directory={}", disk.path());
-    let settings =
-        ["mode=buffered", "batch=2", "period=1ms", &directory].into_iter().flat_map(|s| ["-s", s]);
+    let settings = format!("-s mode=buffered -s batch=2 -s period=1ms -s {directory}");
+    let line = "measure storage --quiet --policy other --duration 8s --output bundle";
     let mut command = common::punctual();
-    command.args([
-        "measure",
-        "storage",
-        "--quiet",
-        "--policy",
-        "other",
-        "--duration",
-        "8s",
-        "--output",
-        "bundle",
-    ]);
-    let command = command.args(settings).current_dir(place.path()).stdin(Stdio::null());
+    command.args(words(&format!("{line} {settings}"))).current_dir(place.path());
+    command.stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual");
     let log = |file: &std::path::PathBuf| file.extension().is_some_and(|ending| ending == "log");
     let is_long =
@@ -372,11 +271,7 @@ fn records_without_room_are_a_finding() {
     let dropped = findings.iter().find(|finding| finding["id"] == "storage-dropped");
     let dropped = dropped.unwrap_or_else(|| panic!("no finding: {findings:?}"));
     assert_eq!(dropped["severity"], "warning", "{dropped}");
-    let figures =
-        summary["phases"][0]["measures"][0]["notes"]["figures"].as_array().expect("figures");
-    let figure =
-        figures.iter().find(|figure| figure["name"] == "dropped-records").expect("a figure");
-    let count = figure["value"].as_f64().expect("a number");
+    let count = figure(&summary, "dropped-records").expect("a figure");
     assert!(
         count > 0.0
             && dropped["evidence"]

@@ -1,28 +1,8 @@
 //! `punctual measure switch`: claims match the kernel's counters, and shapes hold on any machine.
 
+use crate::common::measured::{self, endless, measured, notes, rows};
 use crate::common::{self, Place, text};
 use serde_json::Value;
-
-fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {
-    let all = [&["measure", "switch", "--quiet", "--json", "--output", bundle], arguments].concat();
-    let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
-}
-
-fn notes(summary: &Value) -> &Value {
-    &summary["phases"][0]["measures"][0]["notes"]
-}
-
-fn rows<'s>(summary: &'s Value, table: &str) -> &'s Vec<Value> {
-    let tables = notes(summary)["tables"].as_array().unwrap();
-    tables
-        .iter()
-        .find(|found| found["name"] == table)
-        .unwrap_or_else(|| panic!("{table}: {summary}"))["rows"]
-        .as_array()
-        .unwrap()
-}
 
 fn median(summary: &Value, series: usize) -> i64 {
     let median = &summary["phases"][0]["series"][series]["median"];
@@ -61,20 +41,15 @@ fn every_mechanism_switches_as_often_as_it_says() {
             ("sleep", 1_000),
             ("yield", 4_000),
         ] {
-            let bundle = format!("{tasks}-{mechanism}");
-            let (tasks, mechanism, count_text) =
-                (format!("tasks={tasks}"), format!("mechanism={mechanism}"), count.to_string());
-            let summary = measured(
-                &place,
-                &bundle,
-                &["-s", &tasks, "-s", &mechanism, "--count", &count_text],
-            );
-            assert_eq!(summary["phases"][0]["series"][0]["count"], count, "{bundle}");
-            agrees(&summary, &bundle);
+            let what = format!("{tasks}-{mechanism}");
+            let line = format!("switch -s tasks={tasks} -s mechanism={mechanism} --count {count}");
+            let summary = measured(&place, &line);
+            assert_eq!(summary["phases"][0]["series"][0]["count"], count, "{what}");
+            agrees(&summary, &what);
             // Counting one of two tasks gives half: a factor of two.
             let [one, all] = [0, 1].map(|row| rows(&summary, "switch-counts")[row][1].as_f64());
             if let (Some(one), Some(all)) = (one, all) {
-                assert!(one > 0.3 * all && one < 0.7 * all, "{bundle}: {one} of {all}");
+                assert!(one > 0.3 * all && one < 0.7 * all, "{what}: {one} of {all}");
             }
         }
     }
@@ -83,41 +58,25 @@ fn every_mechanism_switches_as_often_as_it_says() {
 #[test]
 fn rings_of_any_size_and_distance_are_measured() {
     let place = Place::with("");
-    for (number, (ring, distance, tasks)) in [
+    for (ring, distance, tasks) in [
         ("3", "same-cpu", "processes"),
         ("200", "same-cpu", "threads"),
         ("2", "other-cpu", "threads"),
         ("4", "other-cpu", "processes"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    ] {
         if distance == "other-cpu"
             && std::thread::available_parallelism().map_or(1, usize::from) < 2
         {
             println!("SKIPPED: a distance lacks a second CPU");
             continue;
         }
-        let bundle = format!("ring-{number}");
-        let (ring, distance, tasks) =
-            (format!("ring={ring}"), format!("distance={distance}"), format!("tasks={tasks}"));
+        let what = format!("-s ring={ring} -s distance={distance} -s tasks={tasks}");
         // A count that is not a multiple of the ring.
-        let arguments = [
-            "-s",
-            &ring,
-            "-s",
-            &distance,
-            "-s",
-            &tasks,
-            "-s",
-            "mechanism=futex",
-            "--count",
-            "1001",
-        ];
-        let summary = measured(&place, &bundle, &arguments);
-        assert_eq!(summary["phases"][0]["series"][0]["count"], 1_001, "{bundle}");
-        if distance == "distance=same-cpu" {
-            agrees(&summary, &bundle);
+        let line = format!("switch -s mechanism=futex --count 1001 {what}");
+        let summary = measured(&place, &line);
+        assert_eq!(summary["phases"][0]["series"][0]["count"], 1_001, "{what}");
+        if distance == "same-cpu" {
+            agrees(&summary, &what);
         }
     }
 }
@@ -128,10 +87,9 @@ fn a_switch_costs_more_past_the_caches() {
     let place = Place::with("");
     let mut seen = Vec::new();
     // Another user of a shared machine can hide it once, not three times.
-    for attempt in 0..3 {
-        let bundle = format!("bundle-{attempt}");
-        let arguments = ["--count", "200", "-s", "working_set=['0B', '256KiB', '16MiB']"];
-        let summary = measured(&place, &bundle, &arguments);
+    for _ in 0..3 {
+        let sets = "-s \"working_set=['0B', '256KiB', '16MiB']\"";
+        let summary = measured(&place, &format!("switch --count 200 {sets}"));
         assert_eq!(rows(&summary, "working-sets").len(), 3);
         let (without, with) = (median(&summary, 0), median(&summary, 2));
         if with > without {
@@ -178,11 +136,10 @@ fn the_indirect_switch_cost_is_near_that_of_an_independent_program() {
         let mut seen = Vec::new();
         // Other users of the machine and its caches may hide or cause a difference in either
         // program; not in one of them each time.
-        for attempt in 0..8 {
+        for _ in 0..8 {
             let Some([low, high, walk]) = independent(&place, bytes) else { return };
-            let setting = format!("working_set=[\"{set}\"]");
-            let summary =
-                measured(&place, &format!("{set}-{attempt}"), &["-s", &setting, "--count", "600"]);
+            let line = format!("switch -s 'working_set=[\"{set}\"]' --count 600");
+            let summary = measured(&place, &line);
             let row = &rows(&summary, "working-sets")[0];
             let number = |column: usize| row[column].as_f64();
             assert!(number(2).unwrap() >= 30.0, "pairs are taken in between the switches: {row}");
@@ -223,12 +180,8 @@ fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
     let mut best = [i64::MAX; 2];
     for attempt in 0..12 {
         for (best, tasks) in best.iter_mut().zip(["threads", "processes"]) {
-            let (bundle, tasks) = (format!("{tasks}-{attempt}"), format!("tasks={tasks}"));
-            let summary = measured(
-                &place,
-                &bundle,
-                &["--count", "10000", "-s", "mechanism=futex", "-s", &tasks],
-            );
+            let line = format!("switch --count 10000 -s mechanism=futex -s tasks={tasks}");
+            let summary = measured(&place, &line);
             *best = median(&summary, 0).min(*best);
         }
         if attempt >= 2 && best[1] * 10 >= best[0] * 9 {
@@ -239,21 +192,8 @@ fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
 }
 
 /// A ring of processes that measures for an hour, and one of its processes.
-fn endless(place: &Place) -> (std::process::Child, u32) {
-    let mut command = common::punctual();
-    command.args([
-        "measure",
-        "switch",
-        "-q",
-        "-s",
-        "tasks=processes",
-        "--duration",
-        "1h",
-        "--output",
-        "bundle",
-    ]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let child = command.current_dir(place.path()).spawn().unwrap();
+fn ring(place: &Place) -> (std::process::Child, u32) {
+    let child = endless(place, "switch -s tasks=processes", "bundle");
     let find = || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
         let lists = tasks
@@ -267,11 +207,6 @@ fn endless(place: &Place) -> (std::process::Child, u32) {
             |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         pids.into_iter().find(|pid| name(pid).trim() == "measure")
     };
-    common::eventually("a ring that measures", || {
-        let shown = place.punctual(&["show", "--json", "bundle"]);
-        let summary: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-        summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
-    });
     let member = find().expect("a process of the ring");
     (child, member)
 }
@@ -279,7 +214,7 @@ fn endless(place: &Place) -> (std::process::Child, u32) {
 #[test]
 fn a_killed_process_of_the_ring_fails_the_run() {
     let place = Place::with("");
-    let (child, member) = endless(&place);
+    let (child, member) = ring(&place);
     common::kill(member, "KILL");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
@@ -289,7 +224,7 @@ fn a_killed_process_of_the_ring_fails_the_run() {
 #[test]
 fn no_process_of_the_ring_outlives_punctual() {
     let place = Place::with("");
-    let (mut child, member) = endless(&place);
+    let (mut child, member) = ring(&place);
     common::kill(child.id(), "KILL");
     child.wait().unwrap();
     common::eventually("its end", || {
@@ -319,20 +254,6 @@ fn what_cannot_be_is_refused() {
     let refused = place.punctual(&["measure", "switch", "-q", "--cpus", "1023"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     // With one CPU there is no other.
-    let one = [
-        "measure",
-        "switch",
-        "-q",
-        "--cpus",
-        "0",
-        "-s",
-        "distance=other-cpu",
-        "--count",
-        "10",
-        "-o",
-        "one",
-    ];
-    let refused = place.punctual(&one);
-    common::assert_refused(&refused, &place.path().join("one"));
-    assert!(text(&refused).contains("0 has fewer than two CPUs"), "{}", text(&refused));
+    let refused = measured::refused(&place, "switch --cpus 0 -s distance=other-cpu --count 10");
+    assert!(refused.contains("0 has fewer than two CPUs"), "{refused}");
 }

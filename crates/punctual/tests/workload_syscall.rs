@@ -1,14 +1,7 @@
 //! `punctual measure syscall`: claims match the kernel's counters, and harmful calls are refused.
 
+use crate::common::measured::{agrees, endless, measured, refused};
 use crate::common::{self, Place, text};
-
-fn measured(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    let all =
-        [&["measure", "syscall", "--quiet", "--json", "--policy", "other"], arguments].concat();
-    let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
-}
 
 #[test]
 fn every_call_is_measured_and_counted_by_the_kernel() {
@@ -26,34 +19,19 @@ fn every_call_is_measured_and_counted_by_the_kernel() {
         ("read", Some("eventfd")),
         ("write", Some("eventfd")),
     ] {
-        let bundle = format!("{call}-{}", target.unwrap_or("none"));
-        let (call, target) =
-            (format!("call={call}"), target.map(|target| format!("target={target}")));
-        let mut arguments = vec!["--count", "20000", "--output", &bundle, "--set", &call];
-        target.iter().for_each(|target| arguments.extend(["--set", target]));
-        let summary = measured(&place, &arguments);
+        let target = target.map_or(String::new(), |target| format!("-s target={target}"));
+        let what = format!("syscall --policy other --count 20000 -s call={call} {target}");
+        let summary = measured(&place, &what);
         let phase = &summary["phases"][0];
-        assert_eq!(phase["series"][0]["count"], 20_000, "{bundle}");
+        assert_eq!(phase["series"][0]["count"], 20_000, "{what}");
         assert_eq!(phase["series"][0]["workload"], "syscall");
         let notes = &phase["measures"][0]["notes"];
-        assert_eq!(notes["figures"], serde_json::json!([]), "{bundle}: nothing failed");
+        assert_eq!(notes["figures"], serde_json::json!([]), "{what}: nothing failed");
         assert!(
             notes["clock_cost"]["known"]["median"].as_i64().unwrap() < summary_median(phase),
-            "{bundle}: {notes}"
+            "{what}: {notes}"
         );
-        let validation = &notes["validations"][0];
-        match validation["counted"].get("known") {
-            Some(counted) => {
-                assert_eq!(
-                    validation["agrees"], true,
-                    "{bundle}: counted {counted} of {}",
-                    validation["claimed"]
-                )
-            }
-            None => {
-                println!("SKIPPED: system calls are not counted here: {}", validation["counted"])
-            }
-        }
+        assert!(agrees(&summary, &what) > 0, "{what}");
     }
 }
 
@@ -66,9 +44,8 @@ fn a_failing_system_call_by_number_is_a_finding() {
     let place = Place::with("");
     // getpid cannot fail; getpriority of a missing process does.
     let number = format!("number={}", libc::SYS_getpriority);
-    let arguments =
-        ["--count", "1000", "-s", "call=number", "-s", &number, "-s", "arguments=[9, 0]"];
-    let summary = measured(&place, &arguments);
+    let settings = format!("-s call=number -s {number} -s 'arguments=[9, 0]'");
+    let summary = measured(&place, &format!("syscall --policy other --count 1000 {settings}"));
     let findings = summary["findings"].to_string();
     assert!(findings.contains("syscall-failed") && findings.contains("1000 of 1000"), "{findings}");
 }
@@ -76,71 +53,30 @@ fn a_failing_system_call_by_number_is_a_finding() {
 #[test]
 fn a_number_that_the_kernel_does_not_have_is_refused() {
     let place = Place::with("");
-    let refused = place.punctual(&[
-        "measure",
-        "syscall",
-        "-q",
-        "--policy",
-        "other",
-        "--force",
-        "-s",
-        "call=number",
-        "-s",
-        "number=1023",
-        "--output",
-        "bundle",
-    ]);
-    common::assert_refused(&refused, &place.bundle());
-    assert!(text(&refused).contains("no system call 1023"), "{}", text(&refused));
+    let said = refused(&place, "syscall --policy other --force -s call=number -s number=1023");
+    assert!(said.contains("no system call 1023"), "{said}");
 }
 
 #[test]
 fn what_could_do_harm_is_refused() {
     let place = Place::with("");
-    let measure = |number: i64, force: &[&str]| {
-        let number = format!("number={number}");
-        let arguments =
-            ["measure", "syscall", "--count", "10", "-q", "-s", "call=number", "-s", &number];
-        place.punctual(&[&arguments[..], force].concat())
+    let measure = |number: i64, more: &str| {
+        let call = format!("-s call=number -s number={number}");
+        place.line(&format!("measure syscall --count 10 -q {call} {more}"))
     };
     for number in [libc::SYS_reboot, libc::SYS_kill, libc::SYS_mount, libc::SYS_close] {
-        let refused = measure(number, &[]);
+        let refused = measure(number, "");
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
         assert!(text(&refused).contains("known to be harmless"), "{}", text(&refused));
     }
     for number in [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_execve, libc::SYS_clone] {
-        let refused = measure(number, &["--force"]);
+        let refused = measure(number, "--force");
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     }
     // Forced, and harmless: there is no such descriptor.
-    let forced = place.punctual(&[
-        "measure",
-        "syscall",
-        "--count",
-        "10",
-        "-q",
-        "--policy",
-        "other",
-        "--force",
-        "-s",
-        "call=number",
-        "-s",
-        &format!("number={}", libc::SYS_close),
-        "-s",
-        "arguments=[-1]",
-    ]);
+    let forced = measure(libc::SYS_close, "--policy other --force -s 'arguments=[-1]'");
     assert_eq!(forced.status.code(), Some(0), "{}", text(&forced));
-    let everywhere = place.punctual(&[
-        "measure",
-        "syscall",
-        "-q",
-        "--cpus",
-        "all",
-        "--threads",
-        "per-cpu",
-        "-s",
-        "rest=0s",
-    ]);
+    let everywhere = place.line("measure syscall -q --cpus all --threads per-cpu -s rest=0s");
     assert!(text(&everywhere).contains("keep every CPU busy"), "{}", text(&everywhere));
 }
 
@@ -166,25 +102,7 @@ fn what_is_wrong_is_said_as_of_any_experiment() {
 #[test]
 fn an_interrupted_syscall_run_keeps_all_samples() {
     let place = Place::with("");
-    let mut command = common::punctual();
-    command.args([
-        "measure",
-        "syscall",
-        "-q",
-        "--policy",
-        "other",
-        "--duration",
-        "1h",
-        "--output",
-        "bundle",
-    ]);
-    let mut child =
-        command.current_dir(place.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
-    common::eventually("a checkpoint with samples", || {
-        let shown = place.punctual(&["show", "--json", "bundle"]);
-        let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-        summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
-    });
+    let mut child = endless(&place, "syscall --policy other", "bundle");
     common::kill(child.id(), "INT");
     assert!(child.wait().unwrap().code().is_some());
     let summary = place.summary();

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses its share
 
 pub mod disk;
+pub mod measured;
 pub mod quota;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +46,11 @@ impl Place {
             .output()
             .expect("punctual starts")
     }
+    /// Runs `punctual LINE`, as typed in a shell.
+    pub fn line(&self, line: &str) -> Output {
+        let words = words(line);
+        self.punctual(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
     /// Runs `punctual run --quiet` of the experiment into `bundle`.
     pub fn run(&self) -> Output {
         self.punctual(&["run", "--quiet", "experiment.toml", "--output", "bundle"])
@@ -70,6 +76,11 @@ impl Place {
         serde_json::from_slice(&shown.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", text(&shown)))
     }
+}
+
+/// The words of a command as typed in a shell.
+pub fn words(line: &str) -> Vec<String> {
+    shell_words::split(line).expect("its quotes are closed")
 }
 
 /// The whole output of a command, for messages and checks.

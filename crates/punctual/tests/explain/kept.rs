@@ -1,6 +1,6 @@
 //! The selection of kept windows, and their storage.
 
-use crate::common::{Place, eventually, is_root, kill, punctual, text};
+use crate::common::{Place, eventually, is_root, kill, punctual, text, words};
 use crate::injected::{Disturber, arena};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -70,19 +70,9 @@ fn what_was_kept_survives_the_death_of_the_run() {
     }
     let place = Place::with("");
     let mut command = punctual();
-    command.args([
-        "measure",
-        "timer",
-        "--cpus",
-        "0",
-        "--duration",
-        "60s",
-        "--explain",
-        "--no-calibration",
-        "--quiet",
-        "--output",
-        "bundle",
-    ]);
+    command.args(words(
+        "measure timer --cpus 0 --duration 60s --explain --no-calibration --quiet --output bundle",
+    ));
     let mut child = command
         .current_dir(place.path())
         .stdin(Stdio::null())
@@ -145,15 +135,7 @@ fn a_recording_of_the_whole_run_explains_too() {
         (document["source"].as_str(), document["samples"].as_array().unwrap().len()),
         (Some("recording"), 5)
     );
-    let of_pair = place.punctual(&[
-        "explain",
-        "bundle",
-        "--json",
-        "--worst",
-        "2",
-        "--pair",
-        "sched_waking->sched_switch",
-    ]);
+    let of_pair = place.line("explain bundle --json --worst 2 --pair 'sched_waking->sched_switch'");
     let document: Value = serde_json::from_slice(&of_pair.stdout)
         .unwrap_or_else(|why| panic!("{why}: {}", text(&of_pair)));
     assert_eq!(document["samples"].as_array().unwrap().len(), 2, "{document}");

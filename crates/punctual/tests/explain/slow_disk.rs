@@ -1,7 +1,7 @@
 //! A disk blocked for longer than rings hold samples loses none of them.
 
 use crate::common::disk::Disk;
-use crate::common::{Place, punctual, text};
+use crate::common::{Place, punctual, text, words};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,18 +14,9 @@ fn a_disk_that_hangs_causes_no_lost_samples() {
     let Some(disk) = Disk::at(place.path()) else { return };
     let bundle = format!("{}/bundle", disk.path());
     let mut command = punctual();
-    command.args([
-        "measure",
-        "timer",
-        "--quiet",
-        "--explain",
-        "-s",
-        "period=1ms",
-        "--duration",
-        "12s",
-        "-o",
-        &bundle,
-    ]);
+    command.args(words(&format!(
+        "measure timer --quiet --explain -s period=1ms --duration 12s -o {bundle}"
+    )));
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
