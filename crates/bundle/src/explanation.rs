@@ -77,7 +77,7 @@ pub struct ExplainedSample {
     pub function: Option<ExplainedFunction>,
 }
 
-/// The longest time between two lines on the delayed CPU, the first of which names a function.
+/// The function with the longest time between its lines and the next ones on the delayed CPU.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedFunction {
     /// The function, `‹` and its caller.
@@ -85,7 +85,11 @@ pub struct ExplainedFunction {
     pub cpu: u16,
     pub from: i64,
     pub ns: i64,
-    /// Whether interrupts were disabled at both lines (`true`) or enabled; `null`: not known.
+    /// The lines that it was in; one alone where that has nearly all of the time.
+    #[serde(default)]
+    pub lines: u64,
+    /// Whether interrupts were disabled at these lines and the next ones (`true`) or enabled;
+    /// `null`: not known.
     pub irqs_off: Option<bool>,
 }
 

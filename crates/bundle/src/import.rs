@@ -188,6 +188,12 @@ pub fn is_tracer_table(head: &[u8]) -> bool {
     osnoise::tracer(&String::from_utf8_lossy(head)).is_some()
 }
 
+/// The tool whose figures a file of text holds, by its beginning.
+pub fn tool_of(head: &[u8]) -> Option<Tool> {
+    let input = recognize(&String::from_utf8_lossy(head), None).ok();
+    input.filter(|input| !matches!(input, Input::Json(_))).map(Input::tool)
+}
+
 /// The kind of an input, by its content or as named by the user.
 #[derive(Clone, Copy)]
 enum Input {

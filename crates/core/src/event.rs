@@ -20,7 +20,9 @@ pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
 pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
-pub use trace_moment::{MomentSource, Noise, NoiseKind, TraceMoment, marker_of_cyclictest};
+pub use trace_moment::{
+    LateTimer, MomentSource, Noise, NoiseKind, TraceMoment, marker_of_cyclictest,
+};
 pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};
 
 use crate::MonotonicNs;

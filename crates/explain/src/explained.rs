@@ -138,7 +138,8 @@ impl Explanations {
                     function: place.function.to_owned(),
                     cpu: place.cpu,
                     from: place.from.ns(),
-                    ns: place.span().ns(),
+                    ns: place.time.ns(),
+                    lines: place.lines,
                     irqs_off: place.irqs_off,
                 }
             }),

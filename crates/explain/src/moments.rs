@@ -8,6 +8,7 @@ use crate::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, Part};
 use crate::threads::{Interrupt, may_be_in_switch};
 use punctual_core::event::{MomentSource, Noise, NoiseKind, TaskState, TraceMoment};
 use punctual_core::{Event, EventKind, MAX_RT_PRIO, MonotonicNs, Names, Nanos, Tid};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// Wake-ups that are kept: of real-time threads, and of others.
@@ -190,25 +191,26 @@ pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
             event.cpu == cpu && event.at >= from && event.at <= to
         })
         .collect();
-    let running = moment.tid;
-    let whole = match moment.source {
-        MomentSource::IrqsoffTracer => Cause::TimerIrqDelay { running, mode: Mode::Unknown },
-        MomentSource::PreemptoffTracer => Cause::NonPreemptible { running, mode: Mode::Unknown },
-        MomentSource::Hwlat => Cause::Steal,
-        _ => Cause::Unknown,
-    };
+    let running = moment.timer.map_or(moment.tid, |timer| timer.running);
+    let of_running = events.iter().filter(|event| event.cpu == cpu && event.tid == running);
+    let stack = of_running.filter_map(|event| match event.what {
+        EventKind::Stack { stack } => Some((event.at, stack)),
+        _ => None,
+    });
+    let stack = stack.filter(|(at, _)| *at >= to).map(|(_, stack)| stack).next();
     let part = |cause: Cause, from, to| Part {
         cause,
         from,
         to,
         cpu: moment.cpu,
         prio: None,
-        stack: None,
+        stack: stack.filter(|_| cause.task() == Some(running)),
         evidence: if cause == Cause::Unknown { Vec::new() } else { here.clone() },
         meanwhile: Vec::new(),
     };
     let mut parts: Vec<Part> = Vec::new();
-    for (cause, from, to) in divided(&moment.noises, whole, from, to) {
+    let whole = stated(moment, here.iter().map(|place| &events[*place]));
+    for (cause, from, to) in divided(&moment.noises, &whole, from, to) {
         match parts.last_mut().filter(|last| last.cause == cause) {
             Some(last) => last.to = to,
             None => parts.push(part(cause, from, to)),
@@ -227,29 +229,84 @@ pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
     }
 }
 
+/// What the source of a moment states of it, and from when on.
+fn stated<'e>(
+    moment: &TraceMoment,
+    events: impl Iterator<Item = &'e Event>,
+) -> Vec<(MonotonicNs, Cause)> {
+    let (from, mode) = (moment.from, Mode::Unknown);
+    let off = |running| Cause::TimerIrqDelay { running, mode };
+    let not_preempted = Cause::NonPreemptible { running: moment.tid, mode };
+    match (moment.source, moment.timer) {
+        // preemptirqsoff is of both: the flags of its lines tell them apart.
+        (MomentSource::IrqsoffTracer, _) => {
+            let by_flags = events.filter_map(|event| match event.what {
+                EventKind::Context { context, .. } => {
+                    let is_off = context.irqs_off? || context.hardirq;
+                    Some((event.at, if is_off { off(moment.tid) } else { not_preempted }))
+                }
+                _ => None,
+            });
+            let of_both = moment.words.starts_with("preempt");
+            let mut all: Vec<_> = by_flags.filter(|_| of_both).collect();
+            let first = all.first().map_or(off(moment.tid), |(_, cause)| *cause);
+            all.insert(0, (from, first));
+            all
+        }
+        (MomentSource::PreemptoffTracer, _) => vec![(from, not_preempted)],
+        (MomentSource::Hwlat, _) => vec![(from, Cause::Hardware)],
+        (MomentSource::Timerlat, Some(timer)) if timer.running != Tid::IDLE => {
+            vec![(from, off(timer.running)), (from + timer.late, Cause::Unknown)]
+        }
+        (MomentSource::Timerlat, Some(timer)) => {
+            let state = None;
+            vec![(from, Cause::IdleExit { state }), (from + timer.late, Cause::Unknown)]
+        }
+        _ => vec![(from, Cause::Unknown)],
+    }
+}
+
 /// A noise with its end: its own time, and that of what interrupted it.
 struct Span {
-    cause: Cause,
+    what: NoiseKind,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
-/// Nested noises in the order of time: one ends after its own time and that of those within it.
+impl Span {
+    /// What this can interrupt is lower; interrupts, other interrupts, too.
+    fn level(what: NoiseKind) -> u8 {
+        match what {
+            NoiseKind::Thread(_) => 0,
+            NoiseKind::Softirq(_) => 1,
+            NoiseKind::Irq(_) => 2,
+            NoiseKind::Nmi => 3,
+        }
+    }
+}
+
+/// Nested noises in the order of time: one ends after its own time and that of what interrupts it.
 fn spans(noises: &[Noise]) -> Vec<Span> {
     let mut sorted: Vec<&Noise> = noises.iter().collect();
-    sorted.sort_by_key(|noise| (noise.from, std::cmp::Reverse(noise.own)));
-    let mut spans: Vec<Span> = Vec::new();
-    // Inner ones begin later: from the last one back, the ends of those within are known.
-    for noise in sorted.iter().rev() {
-        let mut to = noise.from + noise.own;
-        for inner in spans.iter().rev().filter(|inner| inner.from >= noise.from) {
-            if inner.from < to {
-                to = to + (inner.to - inner.from.max(noise.from));
+    sorted.sort_by_key(|noise| (noise.from, Reverse(noise.own)));
+    let bare = |noise: &&Noise| Span { what: noise.what, from: noise.from, to: noise.from };
+    let mut spans: Vec<Span> = sorted.iter().map(bare).collect();
+    // The ends of what may be within are known: of interrupts the last ones first.
+    let mut order: Vec<usize> = (0..sorted.len()).collect();
+    order.sort_by_key(|place| Reverse((Span::level(sorted[*place].what), *place)));
+    for place in order {
+        let noise = sorted[place];
+        let (mut to, mut counted) = (noise.from + noise.own, noise.from);
+        for (other, span) in spans.iter().enumerate() {
+            let [inner, outer] = [span.what, noise.what].map(Span::level);
+            let nested = matches!(noise.what, NoiseKind::Irq(_)) && inner == outer && other > place;
+            if (inner > outer || nested) && span.from < to && span.to > counted {
+                to = to + (span.to - span.from.max(counted));
+                counted = span.to;
             }
         }
-        spans.push(Span { cause: cause(noise.what), from: noise.from, to });
+        spans[place].to = to;
     }
-    spans.reverse();
     spans
 }
 
@@ -274,7 +331,7 @@ pub fn originators(noises: &[Noise], names: &Names) -> Vec<Originator> {
     let is_called = |tid: Tid, begin: &str| names.task(tid).starts_with(begin);
     let spans = spans(noises);
     let mut all: Vec<&Noise> = noises.iter().collect();
-    all.sort_by_key(|noise| (noise.from, std::cmp::Reverse(noise.own)));
+    all.sort_by_key(|noise| (noise.from, Reverse(noise.own)));
     let of = |(place, noise): (usize, &&Noise)| {
         let NoiseKind::Irq(irq) = noise.what else { return None };
         let mut later = (place + 1..all.len()).filter(|later| task(all[*later]).is_some());
@@ -307,23 +364,28 @@ fn cause(what: NoiseKind) -> Cause {
 /// The vector of the non-maskable interrupt (arch/x86/include/asm/trapnr.h).
 const NMI: u8 = 2;
 
-/// An interval, divided among noises: the one that began last has the time, and without one the
-/// whole cause.
+/// An interval, divided among noises: what can interrupt the others has the time, among these what
+/// began last, and without one the cause of the whole.
 fn divided(
     noises: &[Noise],
-    whole: Cause,
+    whole: &[(MonotonicNs, Cause)],
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> Vec<(Cause, MonotonicNs, MonotonicNs)> {
     let spans = spans(noises);
     let mut cuts: Vec<MonotonicNs> = spans.iter().flat_map(|span| [span.from, span.to]).collect();
-    cuts.extend([from, to]);
+    cuts.extend(whole.iter().map(|(at, _)| *at).chain([from, to]));
     cuts.retain(|cut| *cut >= from && *cut <= to);
     cuts.sort_unstable();
     cuts.dedup();
     let of = |at: MonotonicNs| {
-        let inner = spans.iter().rev().find(|span| span.from <= at && at < span.to);
-        inner.map_or(whole, |span| span.cause)
+        let inner = spans.iter().filter(|span| span.from <= at && at < span.to);
+        let inner = inner.max_by_key(|span| Span::level(span.what));
+        let of_whole = || whole.iter().rev().find(|(since, _)| *since <= at);
+        match inner {
+            Some(span) => cause(span.what),
+            None => of_whole().map_or(Cause::Unknown, |(_, cause)| *cause),
+        }
     };
     cuts.windows(2).map(|pair| (of(pair[0]), pair[0], pair[1])).collect()
 }

@@ -239,12 +239,11 @@ impl Decoder {
         out.push_back(Event { at: MonotonicNs(head.at), cpu: head.cpu, tid, what });
     }
 
-    /// Takes the stack of the task that was on this CPU, innermost first: below the interrupt that
-    /// it was taken in.
+    /// Takes the stack of the task that was on this CPU, innermost first: below the interrupt or
+    /// the tracer in the switch that it was taken in.
     pub(crate) fn stack(&mut self, frames: &[Vec<u8>], head: Head, out: &mut VecDeque<Event>) {
         let Some(tid) = head.tid else { return };
-        let entered = frames.iter().rposition(|frame| frame.starts_with(b"asm_"));
-        let of_task = &frames[entered.map_or(0, |place| place + 1)..];
+        let of_task = below_tracer(frames);
         // A thread of the kernel is named after the function that it runs.
         if let Some(place) = of_task.iter().position(|frame| frame == b"kthread")
             && let Some(function) = place.checked_sub(1).map(|place| &of_task[place])
@@ -307,6 +306,14 @@ impl Decoder {
         (entry.began, entry.last) = (true, at);
         let what = EventKind::Lost { count, since: MonotonicNs(since) };
         out.push_back(Event { at: MonotonicNs(at), cpu, tid: Tid::IDLE, what });
+    }
+
+    /// Events of any CPU may be missing before this instant.
+    pub(crate) fn lost_on_all(&mut self, at: i64, out: &mut VecDeque<Event>) {
+        let began: Vec<usize> = (0..self.cpus.len()).filter(|of| self.cpus[*of].began).collect();
+        for cpu in began {
+            self.lost(cpu as u16, at, None, out);
+        }
     }
 
     /// Events of one of several streams of a CPU are missing between two instants.
@@ -652,4 +659,32 @@ const SOFTIRQS: [&str; 10] =
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Where interrupts enter the kernel, beside those of x86: arm64, Arm, RISC-V, m68k.
+const ENTRIES: [&[u8]; 7] = [
+    b"el1_irq",
+    b"el1h_64_irq",
+    b"el0t_64_irq",
+    b"__irq_svc",
+    b"__irq_usr",
+    b"do_irq",
+    b"inthandler",
+];
+
+/// The functions of a stack below those of the interrupt that it was taken in, or of the tracer
+/// that took it within the switch.
+fn below_tracer(frames: &[Vec<u8>]) -> &[Vec<u8>] {
+    let is_entry = |frame: &Vec<u8>| frame.starts_with(b"asm_") || ENTRIES.contains(&&frame[..]);
+    if let Some(entered) = frames.iter().rposition(is_entry) {
+        return &frames[entered + 1..];
+    }
+    let begins = |frame: &[u8], with: &[&[u8]]| with.iter().any(|with| frame.starts_with(with));
+    let of_tracer =
+        |frame: &&Vec<u8>| begins(frame, &[b"__ftrace_trace_", b"__trace_stack", b"probe_wakeup"]);
+    let of_switch = |frame: &&Vec<u8>| begins(frame, &[b"__schedule", b"schedule", b"preempt_sch"]);
+    match frames.iter().take_while(of_tracer).count() {
+        0 => frames,
+        tracer => &frames[tracer + frames[tracer..].iter().take_while(of_switch).count()..],
+    }
 }

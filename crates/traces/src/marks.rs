@@ -4,7 +4,7 @@
 use crate::meaning::{Meaning, Values, tid};
 use crate::stamp::Head;
 use punctual_core::event::{
-    MomentSource, Noise, NoiseKind, Tid, TraceMoment, marker_of_cyclictest,
+    LateTimer, MomentSource, Noise, NoiseKind, Tid, TraceMoment, marker_of_cyclictest,
 };
 use punctual_core::{MonotonicNs, Nanos};
 use std::collections::{HashMap, VecDeque};
@@ -25,6 +25,8 @@ pub(crate) struct Marks {
     moments: Vec<TraceMoment>,
     /// Of each CPU the latest ones.
     noises: HashMap<u16, VecDeque<Noise>>,
+    /// The latest interrupt of timerlat's timer on each CPU, with the number of its activation.
+    timers: HashMap<u16, (u64, LateTimer)>,
 }
 
 impl Marks {
@@ -115,14 +117,17 @@ impl Marks {
     pub(crate) fn line_of_tracer(&mut self, head: Head, text: &[u8]) -> bool {
         let (Ok(text), Some(tid)) = (std::str::from_utf8(text), head.tid) else { return false };
         let mut words = text.strip_prefix('#').into_iter().flat_map(str::split_ascii_whitespace);
-        if words.next().is_none_or(|number| number.parse::<u64>().is_err()) {
-            return false;
-        }
+        let Some(Ok(number)) = words.next().map(str::parse::<u64>) else { return false };
         let (source, took) = match words.next() {
             Some("context") => {
                 let of_thread = words.next() == Some("thread");
                 let took = words.nth(1).and_then(|ns| ns.parse().ok());
                 if !of_thread {
+                    let late = took.filter(|took| *took >= 0).map(Nanos);
+                    let timer = late.map(|late| (number, LateTimer { late, running: tid }));
+                    if self.timers.len() < CPUS || self.timers.contains_key(&head.cpu) {
+                        timer.map(|timer| self.timers.insert(head.cpu, timer));
+                    }
                     return took.is_some();
                 }
                 (MomentSource::Timerlat, took)
@@ -141,9 +146,16 @@ impl Marks {
         let (cpu, to) = (head.cpu, MonotonicNs(head.at));
         let until = TraceMoment::until(source, to, Nanos(took), tid);
         let noises = self.within(cpu, MonotonicNs(until.from.0 - STEP), to);
-        self.add(TraceMoment { cpu: Some(cpu), words: shortened(text), noises, ..until });
+        let of_timerlat = source == MomentSource::Timerlat;
+        let timer = self.timers.get(&cpu).filter(|(of, _)| of_timerlat && *of == number);
+        let (timer, words) = (timer.map(|(_, timer)| *timer), shortened(text));
+        self.add(TraceMoment { cpu: Some(cpu), words, noises, timer, ..until });
         true
     }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The first words of a text.
@@ -164,7 +176,16 @@ pub(crate) struct LatencyHead {
     switched: bool,
     /// The last task on its CPU.
     last: Option<Tid>,
+    /// The entries that it counts, and the lines that there are.
+    entries: (u64, u64),
+    /// The greatest common divisor of the stamps.
+    step: i64,
 }
+
+/// From this step on a clock is too coarse for latencies: jiffies.
+const COARSE: i64 = 1_000_000;
+/// So many lines show the step of the clock.
+const LINES: u64 = 6;
 
 impl LatencyHead {
     pub(crate) fn of(tracer: &str) -> LatencyHead {
@@ -172,7 +193,7 @@ impl LatencyHead {
     }
 
     fn source(&self) -> Option<MomentSource> {
-        match self.tracer.as_str() {
+        match self.tracer.to_ascii_lowercase().as_str() {
             "wakeup" | "wakeup_rt" | "wakeup_dl" => Some(MomentSource::WakeupTracer),
             "irqsoff" | "preemptirqsoff" => Some(MomentSource::IrqsoffTracer),
             "preemptoff" => Some(MomentSource::PreemptoffTracer),
@@ -187,6 +208,8 @@ impl LatencyHead {
             let number = rest.split_ascii_whitespace().next().and_then(|us| us.parse().ok());
             let cpu = rest.split_once("CPU#").map(|(_, cpu)| cpu);
             let cpu = cpu.and_then(|cpu| cpu.split(|of: char| !of.is_ascii_digit()).next());
+            let entries = rest.split_once(", #").and_then(|(_, of)| of.split('/').next());
+            self.entries.0 = entries.and_then(|of| of.parse().ok()).unwrap_or(0);
             let ns = number.and_then(|us: i64| us.checked_mul(1_000)).filter(|ns| *ns > 0);
             self.latency = ns.map(|ns| (Nanos(ns), cpu.and_then(|cpu| cpu.parse().ok())));
         }
@@ -213,6 +236,8 @@ impl LatencyHead {
     /// A line of it: `88:120:R + [004] 8238: 0:R`, or another.
     pub(crate) fn line(&mut self, head: Head, meaning: Option<Meaning>, values: &Values<'_>) {
         let Some(moment) = &self.moment else { return };
+        self.entries.1 += 1;
+        self.step = gcd(self.step, head.at);
         let of = |slot: usize| values.numbers[slot].and_then(tid);
         let prio = |slot: usize| values.numbers[slot].and_then(|prio| i16::try_from(prio).ok());
         match meaning {
@@ -223,6 +248,24 @@ impl LatencyHead {
             _ => {}
         }
         self.last = if Some(head.cpu) == moment.cpu { head.tid } else { self.last };
+    }
+
+    /// The instant of its first line, where this is the wake-up that it is about: what it counts
+    /// from; its line is written later.
+    pub(crate) fn wakes_at(&self, meaning: Meaning) -> Option<i64> {
+        let moment = self.moment.as_ref().filter(|of| of.source == MomentSource::WakeupTracer)?;
+        let is_first = self.entries.1 == 1 && self.woken.is_some() && meaning == Meaning::Wakeup;
+        is_first.then_some(moment.from.0)
+    }
+
+    /// The moment, with what its lines say of it; it is over.
+    pub(crate) fn take(&mut self) -> Option<TraceMoment> {
+        let mut moment = self.moment.take()?;
+        let (stated, found) = self.entries;
+        moment.missing = stated.saturating_sub(found);
+        let divides = |step: &i64| *step >= COARSE && moment.span().ns() % step == 0;
+        moment.step = Some(self.step).filter(divides).filter(|_| found >= LINES).map(Nanos);
+        Some(moment)
     }
 
     /// The switch that ends the moment of a wakeup tracer, where the file does not have its end

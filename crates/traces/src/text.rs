@@ -33,8 +33,9 @@ fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
     if head.contains(&0) {
         return false;
     }
-    head.split(|byte| *byte == b'\n')
-        .any(|line| line.starts_with(b"# tracer:") || matches!(parse(line), Parsed::Event(_)))
+    let lines = || head.split(|byte| *byte == b'\n');
+    lines().any(|line| line.starts_with(b"# tracer:") || matches!(parse(line), Parsed::Event(_)))
+        || lines().filter(|line| graph::is_of_graph(line)).nth(1).is_some()
 }
 
 pub(crate) struct TextReader {
@@ -202,6 +203,7 @@ fn take(
     }
     if let Some(meaning) = meaning {
         let name = if meaning == Meaning::Switch { "sched_switch" } else { "sched_wakeup" };
+        let head = Head { at: said.head.wakes_at(meaning).unwrap_or(head.at), ..head };
         if let Some(tracepoint) = decoder.tracepoint(None, name) {
             decoder.take(tracepoint, meaning, head, &values, out);
         }

@@ -95,14 +95,45 @@ pub struct TraceMoment {
     /// The noises within it that the osnoise events state, in the order of their ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noises: Vec<Noise>,
+    /// Of timerlat: its timer's interrupt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<LateTimer>,
+    /// Lines that the head of a latency tracer counts and the text lacks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u64,
+    /// All stamps of a latency tracer are multiples of this, a millisecond at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Nanos>,
+}
+
+/// How late the interrupt of timerlat's timer was, and the task that it interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LateTimer {
+    pub late: Nanos,
+    pub running: Tid,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl TraceMoment {
     /// A moment of a thread that ended at this instant and took this long.
     pub fn until(source: MomentSource, to: MonotonicNs, took: Nanos, tid: Tid) -> TraceMoment {
         let from = MonotonicNs(to.0.saturating_sub(took.ns().max(0)));
-        let (cpu, at_least, words) = (None, false, String::new());
-        TraceMoment { source, from, to, tid, cpu, at_least, words, noises: Vec::new() }
+        TraceMoment {
+            source,
+            from,
+            to,
+            tid,
+            cpu: None,
+            at_least: false,
+            words: String::new(),
+            noises: Vec::new(),
+            timer: None,
+            missing: 0,
+            step: None,
+        }
     }
 
     pub fn span(&self) -> Nanos {

@@ -53,6 +53,8 @@ pub enum Cause {
     /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of
     /// several were overdue.
     Steal,
+    /// The CPU stopped while the hwlat tracer polled it.
+    Hardware,
     /// The timer interrupt was delayed although a task ran: interrupts were disabled or the CPU
     /// stalled, or, with the task in user mode, the timer hardware or the hypervisor delayed it.
     TimerIrqDelay {
@@ -170,6 +172,7 @@ impl Cause {
     pub fn kind(self) -> CauseKind {
         match self {
             Cause::Steal => CauseKind::Steal,
+            Cause::Hardware => CauseKind::HwLatency,
             Cause::TimerIrqDelay { .. } => CauseKind::TimerIrqDelay,
             Cause::CpuStall { .. } => CauseKind::CpuStall,
             Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => CauseKind::Irq,

@@ -31,6 +31,7 @@ pub fn of(
         Cause::Steal => {
             context.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default()
         }
+        Cause::Hardware => Vec::new(),
         Cause::Interrupt(what) => search.around(here, |event| is_about(event, what)),
         Cause::IdleExit { .. } => search.around(here, |event| {
             is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE)

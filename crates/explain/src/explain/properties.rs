@@ -99,7 +99,8 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
         }),
         Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
         Cause::Switch => has(&|event| super::search::switched_to(event).is_some()),
-        Cause::Wakeup { .. }
+        Cause::Hardware
+        | Cause::Wakeup { .. }
         | Cause::Waiting { .. }
         | Cause::Stopped { .. }
         | Cause::TimerSlack

@@ -285,7 +285,7 @@ fn round(percent: f64) -> f64 {
 /// The style of a cause in bands and pictures.
 pub fn look(cause: Cause) -> Look {
     Look::Cause(match cause {
-        Cause::Steal => 0,
+        Cause::Steal | Cause::Hardware => 0,
         Cause::TimerIrqDelay { .. } | Cause::CpuStall { .. } | Cause::TimerSlack => 1,
         Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => 2,
         Cause::Interrupt(Interrupt::Soft(_)) => 3,

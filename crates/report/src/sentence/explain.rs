@@ -16,6 +16,8 @@ use punctual_explain::threads::Interrupt;
 const LISTED: usize = 6;
 /// Task names are cut at this many columns: the kernel's own are far shorter.
 const NAME: usize = 60;
+/// Tracers of times in which nothing could be scheduled.
+const TRACERS: [MomentSource; 2] = [MomentSource::IrqsoffTracer, MomentSource::PreemptoffTracer];
 /// At most this many functions of a kernel stack are named, innermost first.
 const FRAMES: usize = 5;
 
@@ -52,6 +54,7 @@ fn names_cpu(cause: Cause) -> bool {
     matches!(
         cause,
         Cause::Steal
+            | Cause::Hardware
             | Cause::IdleExit { .. }
             | Cause::Wakeup { .. }
             | Cause::Runqueue { .. }
@@ -123,8 +126,15 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
 /// The words of a trace on its moment; `None` where they add nothing.
 fn moment(of: &TraceMoment) -> Option<String> {
     let words = (!of.words.is_empty()).then(|| format!("The trace says: {}.", plain(&of.words)));
+    let step = of.step.map(|step| {
+        let step = micros(step);
+        format!(
+            "Its clock advances by {step} µs at once: the figure may be up to as much too long."
+        )
+    });
     let bound = "It had not ended where the trace ends: its latency is a lower bound.";
-    let all: Vec<String> = words.into_iter().chain(of.at_least.then(|| bound.into())).collect();
+    let all: Vec<String> =
+        words.into_iter().chain(step).chain(of.at_least.then(|| bound.into())).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }
 
@@ -362,14 +372,35 @@ impl Describer<'_> {
     fn function(&self) -> Option<String> {
         let place = longest_place(self.explanation, self.names, self.events)?;
         let interrupts = match place.irqs_off {
+            Some(true) if place.lines > 1 => ", with interrupts disabled at all",
+            Some(false) if place.lines > 1 => ", with interrupts enabled at all",
             Some(true) => ", with interrupts disabled at both",
             Some(false) => ", with interrupts enabled at both",
             None => "",
         };
+        let (lines, on) = match place.lines {
+            1 => ("between two lines".to_owned(), "on"),
+            lines => (format!("after {} lines", format::count(lines)), "on each time"),
+        };
+        let moment = self.explanation.moment.as_ref();
+        let of_tracer = moment.filter(|of| TRACERS.contains(&of.source));
+        let requested = match place.requested.filter(|_| place.lines == 1).and(of_tracer) {
+            Some(_) if place.requested == Some([false, true]) => {
+                "; a reschedule was requested meanwhile"
+            }
+            Some(_) if place.requested == Some([false; 2]) && place.irqs_off != Some(true) => {
+                "; no reschedule was requested at either"
+            }
+            _ => "",
+        };
+        let missing = moment.filter(|of| of.missing > 0).map_or(String::new(), |of| {
+            let missing = counted(of.missing, "line");
+            format!(" This text lacks {missing} of the trace, perhaps from there.")
+        });
         Some(format!(
-            "{} of it ({} µs) were between two lines of CPU {}, from {} on{interrupts}.",
-            format::percent(share(place.span(), self.explanation.latency())),
-            micros(place.span()),
+            "{} of it ({} µs) were {lines} of CPU {}, from {} {on}{interrupts}{requested}.{missing}",
+            format::percent(share(place.time, self.explanation.latency())),
+            micros(place.time),
             place.cpu,
             plain(place.function)
         ))
@@ -392,20 +423,20 @@ impl Describer<'_> {
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match (moment.source, part.cause) {
             (MomentSource::IrqsoffTracer, Cause::TimerIrqDelay { running, .. }) => {
-                let off = if moment.words.starts_with("preempt") {
-                    "interrupts or preemption"
-                } else {
-                    "interrupts"
+                let has_flags = |event: &Event| matches!(event.what, EventKind::Context { .. });
+                let off = match moment.words.starts_with("preempt") {
+                    true if !self.evidence(part).any(has_flags) => "interrupts or preemption",
+                    _ => "interrupts",
                 };
                 Some(format!("{} ran{on} with {off} disabled", task(running)))
             }
+            (MomentSource::IrqsoffTracer, Cause::NonPreemptible { running, .. }) => Some(format!(
+                "{} ran{on} with preemption disabled and interrupts enabled",
+                task(running)
+            )),
             (MomentSource::PreemptoffTracer, Cause::NonPreemptible { running, .. }) => {
                 Some(format!("{} ran{on} with preemption disabled", task(running)))
             }
-            (MomentSource::Hwlat, Cause::Steal) => Some(format!(
-                "the hardware, firmware or hypervisor had taken the CPU{on}, on which hwlat polled \
-                 with interrupts disabled"
-            )),
             _ => None,
         }
     }
@@ -421,6 +452,10 @@ impl Describer<'_> {
                 "the hypervisor had taken {}: {}",
                 part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")),
                 self.proof_of_steal(part)
+            ),
+            Cause::Hardware => format!(
+                "the hardware, firmware or hypervisor had taken the CPU{on}, on which hwlat polled \
+                 with interrupts disabled"
             ),
             Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers \
                              of several CPUs were overdue when it continued"
@@ -750,7 +785,12 @@ impl Describer<'_> {
             )),
             (true, None) => None,
             (false, _) => {
-                Some(format!("Kernel stack of {who} at that time: {}.", below.join(" < ")))
+                let when = match self.explanation.moment.as_ref().map(|of| of.source) {
+                    Some(source) if TRACERS.contains(&source) => "at its end",
+                    Some(MomentSource::Timerlat) => "at the timer's interrupt",
+                    _ => "at that time",
+                };
+                Some(format!("Kernel stack of {who} {when}: {}.", below.join(" < ")))
             }
         }
     }

@@ -197,7 +197,8 @@ fn explained(moment: &TraceMoment, opened: &Opened<'_>, around: &Around<'_, '_>)
         _ => opened.recorded.covers(Group::Sched),
     };
     if !by_events {
-        let (from, to) = (moment.from + Nanos(-BEFORE.ns()), moment.to);
+        // Tracers write the stack behind it.
+        let (from, to) = (moment.from + Nanos(-BEFORE.ns()), moment.to + BEFORE);
         let events: Vec<Event> = opened.window(from, to).collect();
         let explanation = explain_stated(moment, &events);
         let (phase, left_out) = (TRACE_PHASE.to_owned(), CpuSet::new());

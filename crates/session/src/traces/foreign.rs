@@ -4,6 +4,7 @@ use super::{About, Converted, TraceOptions, TraceReader, convert, store};
 use crate::cycles::CycleOptions;
 use crate::exit::Failure;
 use crate::messages::shown;
+use punctual_bundle::import::Tool;
 use punctual_core::Event;
 use punctual_traces::{ReadAt, Trace, TraceError};
 use std::fs::File;
@@ -18,7 +19,14 @@ pub fn import(
     name: Option<String>,
     cycles: CycleOptions,
 ) -> Result<Converted, Failure> {
-    let cannot = |why: TraceError| Failure::refused(format!("{}: {why}", shown(path)));
+    let cannot = |why: TraceError| {
+        let tool = matches!(why, TraceError::Unrecognized { .. }).then(|| tool_of(path)).flatten();
+        let figures = tool.map_or(String::new(), |tool| {
+            let (tool, file) = (tool.name(), shown(path));
+            format!("\nhelp: it holds figures of {tool}: `punctual import {file}` reads them")
+        });
+        Failure::refused(format!("{}: {why}{figures}", shown(path)))
+    };
     let mut trace = match metadata(path) {
         Some(metadata) => open_ctf(&metadata).map_err(cannot)?,
         None => Trace::open(file(path)?).map_err(cannot)?,
@@ -37,9 +45,18 @@ pub fn import(
 
 /// Whether a file is figures that look like a trace.
 fn is_table(path: &Path) -> bool {
+    punctual_bundle::import::is_tracer_table(&beginning(path))
+}
+
+/// The tool whose figures a file holds.
+fn tool_of(path: &Path) -> Option<Tool> {
+    punctual_bundle::import::tool_of(&beginning(path))
+}
+
+fn beginning(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    read.is_ok() && punctual_bundle::import::is_tracer_table(&head)
+    read.map_or(Vec::new(), |_| head)
 }
 
 /// The beginning of a file that is read for that, in bytes.

@@ -269,7 +269,7 @@ fn every_latency_tracer_states_its_moment_in_its_head() {
             file("preemptirqsoff", "71 us, #4/4, CPU#3|bash-2042", irqsoff),
             "bash/irqsoff-tracer",
             71,
-            "with interrupts or preemption disabled",
+            "bash ran on CPU 3 with interrupts disabled",
         ),
         (
             file("preemptoff", "46 us, #4/4, CPU#1|sshd-1991", preemptoff),
@@ -300,6 +300,109 @@ fn every_latency_tracer_states_its_moment_in_its_head() {
     // A tracer without latencies has no moment in such a head.
     let nop = file("nop", "0 us, #4/4, CPU#3|-0", irqsoff);
     assert!(!nop.converted.has_moments && nop.converted.none.is_some());
+}
+
+/// In the forms in which people quote traces: shortened, with stacks, of kernels for other machines.
+#[test]
+fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
+    let head = |tracer: &str, head: &str| {
+        format!(
+            "# tracer: {tracer}\n#\n# {tracer} latency trace v1.1.5 on 6.6.7-rt18\n# latency: {head} \
+             | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:2)\n#    | task: dd-70 (uid:0 nice:0 policy:0 \
+             rt_prio:0)\n#  => started at: poll\n#  => ended at:   poll\n#\n"
+        )
+    };
+    let line =
+        |flags: &str, us: u32, of: &str| format!("      dd-70        1{flags} {us}us : {of}\n");
+    let polls: String =
+        (0..9).map(|at| line("d..1.", 10 + at * 10, "read_reg <-tx_chars")).collect();
+    let stack =
+        "      dd-70        1d..1.  110us : <stack trace>\n => uart_write\n => n_tty_write\n";
+    let many = head("irqsoff", "100 us, #11/11, CPU#1")
+        + &line("d....", 1, "_raw_spin_lock_irqsave <-uart_write")
+        + &polls
+        + &line("d..1.", 100, "_raw_spin_unlock_irqrestore <-uart_write")
+        + stack;
+    let cut = head("irqsoff", "90 us, #500/500, CPU#1")
+        + &line("d..1.", 0, "lock <-uart_write")
+        + &line("d..1.", 90, "unlock <-uart_write");
+    let both = head("preemptirqsoff", "100 us, #3/3, CPU#1")
+        + &line("d..1.", 0, "lock <-spin")
+        + &line("...1.", 20, "spin <-down_write")
+        + &line(".N.1.", 100, "leave <-down_write");
+    let tick: String = (0..5).map(|_| line("d....", 0, "tick <-irq")).collect();
+    let coarse =
+        head("irqsoff", "10000 us, #6/6, CPU#1") + &tick + &line("d....", 10_000, "load <-tick");
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            &many,
+            &[
+                "90.0 % of it (90.0 µs) were after 9 lines of CPU 1, from read_reg ‹ tx_chars on \
+                 each time, with interrupts disabled at all.",
+                "Kernel stack of dd at its end: uart_write < n_tty_write.",
+            ],
+        ),
+        (&cut, &["This text lacks 498 lines of the trace, perhaps from there."]),
+        (
+            &both,
+            &[
+                "20.0 µs dd ran on CPU 1 with interrupts disabled",
+                "80.0 µs dd ran on CPU 1 with preemption disabled and interrupts enabled",
+                "with interrupts enabled at both; a reschedule was requested meanwhile",
+            ],
+        ),
+        (&coarse, &["Its clock advances by 10,000 µs at once"]),
+    ];
+    for (text, says) in cases {
+        let found = of_text(text).explained(&Wanted::default());
+        let first = &found.samples[0];
+        let sentences = paragraph(&first.explanation, &found.names, &first.events);
+        for part in says {
+            assert!(sentences.contains(part), "{part}: {sentences}");
+        }
+    }
+}
+
+/// A wake-up is counted from its own line on, and the tracer's stacks in the switch are no events
+/// of the task that leaves.
+#[test]
+fn the_stacks_of_a_wakeup_tracer_begin_behind_its_own_functions() {
+    let text = "# tracer: wakeup_RT\n#\n# latency: 400 us, #4/4, CPU#0 | (M:preempt VP:0, KP:0, \
+                SP:0 HP:0)\n#    | task: servo-118 (uid:0 nice:0 policy:1 rt_prio:50)\n#\n  \
+                telnetd-229       0Dnh4.   13us+:      229:120:R   + [000]     118: 49:R servo\n  \
+                telnetd-229       0D..3.  370us+:      229:120:R ==> [000]     118: 49:R servo\n  \
+                telnetd-229       0D..3.  395us : <stack trace>\n  => __trace_stack\n  => \
+                probe_wakeup_sched_switch\n  => __schedule\n  => preempt_schedule_irq\n  => \
+                ip_finish_output2\n  => ip_output\n";
+    let found = of_text(text).explained(&Wanted::default());
+    let first = &found.samples[0];
+    let sentences = paragraph(&first.explanation, &found.names, &first.events);
+    assert_eq!((first.series.as_str(), us(first)), ("servo/wakeup-tracer", 400), "{sentences}");
+    assert_eq!(of(first, "non-preemptible"), 370_000, "{sentences}");
+    assert!(
+        sentences.contains("telnetd at that time: ip_finish_output2 < ip_output."),
+        "{sentences}"
+    );
+    assert!(!sentences.contains("contradict"), "{sentences}");
+}
+
+/// Times of noises are their own: a thread does not run within an interrupt.
+#[test]
+fn a_sample_of_timerlat_is_its_late_interrupt_and_the_noises_behind_it() {
+    let text = "             cc1-87  [005] d..h...   548.771078: #40 context    irq timer_latency     \
+                13000 ns\n             cc1-87  [005] dNLh1..   548.771082: irq_noise: \
+                local_timer:236 start 548.771078000 duration 7000 ns\n             cc1-87  [005] \
+                dNLh2..   548.771099: irq_noise: qxl:21 start 548.771086000 duration 6000 ns\n             \
+                cc1-87  [005] d...3..   548.771102: thread_noise:      cc1:87 start 548.771079000 \
+                duration 9000 ns\n      timerlat/5-35    [005] .......   548.771105: #40 context \
+                thread timer_latency     40000 ns\n      timerlat/5-35    [005] ....1..   548.771106: \
+                <stack trace>\n  => timerlat_irq\n  => asm_sysvec_apic_timer_interrupt\n  => \
+                delay_tsc\n  => do_one_initcall\n";
+    let found = of_text(text).explained(&Wanted::default());
+    let first = &found.samples[0];
+    let sentences = paragraph(&first.explanation, &found.names, &first.events);
+    let figures = ["timer-irq-delay", "irq", "task-noise"].map(|cause| of(first, cause));
+    assert_eq!(figures, [13_000, 13_000, 9_000], "{sentences}");
 }
 
 #[test]

@@ -77,6 +77,12 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
     Some(GraphLine { at, cpu: cpu?, task, took, what })
 }
 
+/// Whether a line is the beginning or the end of a function.
+pub(super) fn is_of_graph(line: &[u8]) -> bool {
+    let of_graph = std::str::from_utf8(line).ok().and_then(parse);
+    of_graph.is_some_and(|line| !matches!(line.what, Call::Other | Call::Switch))
+}
+
 /// ` 3) rest`
 fn cpu_of(text: &str) -> Option<(u16, &str)> {
     let (cpu, rest) = number(text.trim_start().as_bytes())?;

@@ -14,6 +14,8 @@ pub(super) struct Said {
     pub(super) machine: Option<String>,
     /// Losses on CPUs before their next event.
     lost: Vec<(u16, Option<u64>)>,
+    /// A line stands for others that are left out.
+    elided: bool,
     /// The number of entries stated in headers of buffers: before `/` in
     /// `entries-in-buffer/entries-written` and after `#` in `latency: 72 us, #123/123`.
     stated: u64,
@@ -60,7 +62,7 @@ impl Said {
 
     /// A file holds the head of one tracer, or several files one after the other.
     fn end_of_head(&mut self, decoder: &mut Decoder) {
-        if let Some(moment) = self.head.moment.take() {
+        if let Some(moment) = self.head.take() {
             decoder.marks.add(moment);
         }
     }
@@ -95,7 +97,9 @@ impl Said {
             self.producer = Some("trace-cmd report".to_owned());
             return true;
         }
-        text.starts_with(b"CPU ") && text.ends_with(b" is empty")
+        let is_elision = is_elision(text);
+        self.elided |= is_elision;
+        is_elision || text.starts_with(b"CPU ") && text.ends_with(b" is empty")
     }
 
     fn lose(&mut self, cpu: i64, count: Option<u64>) -> bool {
@@ -112,6 +116,9 @@ impl Said {
         out: &mut VecDeque<Event>,
     ) {
         self.found += 1;
+        if std::mem::take(&mut self.elided) {
+            decoder.lost_on_all(line.at, out);
+        }
         if self.lost.is_empty() {
             return;
         }
@@ -132,6 +139,14 @@ impl Said {
             decoder.entries = Some((self.stated, self.found));
         }
     }
+}
+
+/// `...`, `[...]`, `<SNIP>`: whoever shows a part of a trace writes such a line.
+fn is_elision(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let inner = text.trim_matches(|of: char| "[]<>()".contains(of)).trim();
+    let dots = !inner.is_empty() && inner.chars().all(|of| ".\u{2026}".contains(of));
+    dots && inner != "." || ["snip", "cut", "skipped"].contains(&&*inner.to_ascii_lowercase())
 }
 
 const MOST_CPUS: i64 = 1 << 13;
