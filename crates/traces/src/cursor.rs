@@ -18,7 +18,8 @@ impl<'a> Cursor<'a> {
 
     /// The next `count` bytes, which must exist.
     pub(crate) fn bytes(&mut self, count: u64) -> io::Result<Vec<u8>> {
-        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a part");
+        let why = "it is cut off within the parts that say what its events mean";
+        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, why);
         let left = self.file.size()?.saturating_sub(self.at);
         let count = usize::try_from(count).ok().filter(|count| *count as u64 <= left);
         let mut bytes = vec![0; count.ok_or_else(short)?];

@@ -7,9 +7,10 @@ use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
 use crate::input::Input;
 use crate::reader::{About, Format, Reader};
+use crate::symbols::Symbols;
 use crate::{ReadAt, TraceError, TraceFormat};
-use head::DatHead;
 pub(crate) use head::MAGIC;
+use head::{DatHead, Part};
 use lane::Lane;
 use punctual_core::event::{Event, Tid};
 use punctual_core::{Finding, Severity};
@@ -34,6 +35,7 @@ pub(crate) struct DatReader {
     next: BinaryHeap<Reverse<(u64, usize)>>,
     decoder: Decoder,
     findings: Vec<Finding>,
+    has_symbols: bool,
     ended: bool,
 }
 
@@ -78,6 +80,7 @@ impl DatReader {
             lanes,
             next: BinaryHeap::new(),
             decoder,
+            has_symbols: false,
             ended: false,
         };
         for lane in 0..reader.lanes.len() {
@@ -101,7 +104,7 @@ impl DatReader {
         (nanoseconds as i64).saturating_add(self.head.offset)
     }
 
-    fn take(&mut self, number: usize, out: &mut VecDeque<Event>) {
+    fn take(&mut self, number: usize, out: &mut VecDeque<Event>) -> Result<(), TraceError> {
         let lane = &mut self.lanes[number];
         let (at, cpu, lost) = (lane.at, lane.cpu(), lane.lost.take());
         let at = self.time(at);
@@ -113,9 +116,16 @@ impl DatReader {
         let head = Head { at, cpu, tid: None, context: None, site: 0 };
         let id = order.at(record, 0, 2).map(|id| id as u16);
         match id.and_then(|id| self.head.formats.layouts.get_mut(&id)) {
-            Some(layout) => layout.take(record, order, head, &mut self.decoder, out),
+            Some(layout) => {
+                if layout.names_functions() && !self.has_symbols {
+                    self.has_symbols = true;
+                    self.decoder.kernel = symbols(self.head.kallsyms.as_ref(), &*self.file)?;
+                }
+                layout.take(record, order, head, &mut self.decoder, out);
+            }
             None => self.decoder.unreadable += 1,
         }
+        Ok(())
     }
 
     fn end(&mut self) -> Result<(), TraceError> {
@@ -132,8 +142,10 @@ impl DatReader {
         for (cpu, lost) in self.head.statistics.iter().filter_map(|text| statistics(text)) {
             self.decoder.lost_at_least(cpu, lost);
         }
-        let kallsyms = self.head.kallsyms(&*self.file)?;
-        self.decoder.name_addresses(&kallsyms);
+        if !self.has_symbols && self.decoder.has_addresses() {
+            self.decoder.kernel = symbols(self.head.kallsyms.as_ref(), &*self.file)?;
+        }
+        self.decoder.end();
         Ok(())
     }
 }
@@ -147,7 +159,7 @@ impl Reader for DatReader {
                 }
                 return Ok(false);
             };
-            self.take(lane, out);
+            self.take(lane, out)?;
             self.advance(lane)?;
         }
         Ok(true)
@@ -182,6 +194,11 @@ impl Reader for DatReader {
     fn distance(&self) -> Option<i64> {
         (self.head.clock.as_deref() == Some("mono")).then_some(self.head.offset)
     }
+}
+
+fn symbols(kallsyms: Option<&Part>, file: &dyn ReadAt) -> Result<Symbols, TraceError> {
+    let text = kallsyms.map(|part| part.read(file)).transpose()?;
+    Ok(Symbols::read(&text.unwrap_or_default()))
 }
 
 fn machine(uname: &str) -> Option<&str> {

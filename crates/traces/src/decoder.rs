@@ -2,10 +2,12 @@
 
 use crate::bytes::until_nul;
 use crate::facts::TracepointCount;
+use crate::graph::Graph;
 use crate::marks::Marks;
 use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
 use crate::quick::IdMap;
 pub(crate) use crate::stamp::Head;
+use crate::symbols::Symbols;
 use crate::syscall::{Call, NumberedCalls};
 use punctual_core::event::{
     CpuContext, Event, EventKind, Futex, Group, Names, Source, StackId, TaskName, Tid,
@@ -64,6 +66,9 @@ pub(crate) struct Decoder {
     symbols: BTreeMap<u64, String>,
     pub(crate) calls: NumberedCalls,
     pub(crate) marks: Marks,
+    pub(crate) graph: Graph,
+    /// The functions of the traced kernel, where the file has them.
+    pub(crate) kernel: Symbols,
     /// Kernel stacks, and their places.
     stacks: HashMap<Vec<u64>, u32>,
     pub(crate) unreadable: u64,
@@ -358,20 +363,22 @@ impl Decoder {
         }
     }
 
-    /// Names the addresses that occurred, by the lines of kallsyms.
-    pub(crate) fn name_addresses(&mut self, kallsyms: &[u8]) {
-        for line in kallsyms.split(|byte| *byte == b'\n') {
-            if self.addresses.is_empty() {
-                break;
-            }
-            let mut words = line.split(|byte| byte.is_ascii_whitespace());
-            let (Some(address), _, Some(name)) = (words.next(), words.next(), words.next()) else {
-                continue;
-            };
-            let address = std::str::from_utf8(address).ok();
-            let address = address.and_then(|address| u64::from_str_radix(address, 16).ok());
-            if let Some(address) = address.filter(|address| self.addresses.remove(address)) {
-                self.symbols.insert(address, lossy(name));
+    /// The name of the kernel's function at an address, or the address.
+    pub(crate) fn function_at(&self, address: u64) -> String {
+        self.kernel.at(address).map_or_else(|| format!("{address:#x}"), str::to_owned)
+    }
+
+    /// Whether functions occurred whose names are not known yet.
+    pub(crate) fn has_addresses(&self) -> bool {
+        !self.addresses.is_empty()
+    }
+
+    /// The file ends: names addresses, and adds the moments of the last calls.
+    pub(crate) fn end(&mut self) {
+        self.graph.end().into_iter().for_each(|moment| self.marks.add(moment));
+        for address in std::mem::take(&mut self.addresses) {
+            if let Some(name) = self.kernel.at(address) {
+                self.symbols.insert(address, name.to_owned());
             }
         }
     }

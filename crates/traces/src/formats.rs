@@ -49,7 +49,7 @@ impl EventFormats {
         Ok(())
     }
 
-    /// Skips records of tracers and prints, which never become events.
+    /// Reads the descriptions of the records that tracers write, and of prints.
     pub(crate) fn of_tracers(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
         let count = cursor.number(4)?;
         for _ in 0..count.min(MOST_FORMATS as u64) {
@@ -75,7 +75,7 @@ impl EventFormats {
         let text = cursor.at_most(size, MOST_FORMAT)?;
         let format = Format::parse(&String::from_utf8_lossy(&text));
         if let Some(format) = format.filter(|_| self.layouts.len() < MOST_FORMATS) {
-            self.layouts.insert(format.id, Layout::new(system, &format));
+            self.layouts.insert(format.id, Layout::new(system, &format, self.long));
         }
         Ok(())
     }

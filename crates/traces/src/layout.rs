@@ -3,10 +3,42 @@
 use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
 use crate::format::{Field, Format};
+use crate::graph::{Call, GraphLine};
 use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
 use crate::task_state::StateBits;
 use punctual_core::event::{CpuContext, Event};
 use std::collections::VecDeque;
+
+/// A kind of record that a tracer writes by itself (kernel/trace/trace_entries.h), not a
+/// tracepoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tracer {
+    Function,
+    Stack,
+    GraphEntry,
+    GraphExit,
+    Timerlat,
+    Hwlat,
+}
+
+impl Tracer {
+    /// The kind, and the fields that are read.
+    fn of(system: &str, name: &str) -> Option<(Tracer, &'static [&'static str])> {
+        Some(match name {
+            _ if system != "ftrace" => return None,
+            "function" => (Tracer::Function, &["ip", "parent_ip"]),
+            "kernel_stack" => (Tracer::Stack, &["size", "caller"]),
+            "funcgraph_entry" => (Tracer::GraphEntry, &["func"]),
+            "funcgraph_exit" => (Tracer::GraphExit, &["calltime", "rettime"]),
+            "timerlat" => (Tracer::Timerlat, &["seqnum", "context", "timer_latency"]),
+            "hwlat" => (Tracer::Hwlat, &["seqnum", "duration", "outer_duration"]),
+            _ => return None,
+        })
+    }
+}
+
+/// Functions of a stack that are kept.
+const FRAMES: usize = 64;
 
 /// A tracepoint whose records are read.
 #[derive(Debug)]
@@ -14,6 +46,9 @@ pub(crate) struct Layout {
     system: String,
     name: String,
     meaning: Option<Meaning>,
+    tracer: Option<Tracer>,
+    /// The bytes of the kernel's long.
+    long: usize,
     fields: [Option<Field>; SLOTS],
     /// For a system call traced by name: its number, two arguments or the result.
     call: [Option<Field>; 3],
@@ -22,16 +57,22 @@ pub(crate) struct Layout {
     context: [Option<Field>; 2],
     site: Option<Field>,
     state: StateBits,
+    /// The records of the wakeup tracers have the place of a state's letter, not its bit.
+    counts_states: bool,
     /// Its index in the decoder, once a record was seen.
     place: Option<Option<usize>>,
 }
 
 impl Layout {
-    pub(crate) fn new(system: &str, format: &Format) -> Layout {
+    pub(crate) fn new(system: &str, format: &Format, long: usize) -> Layout {
         let meaning = Meaning::of(Some(system), &format.name);
         let mut fields = [None; SLOTS];
         for (place, slot) in meaning.map_or(&[][..], Meaning::slots).iter().enumerate() {
             fields[place] = slot.names.split('|').find_map(|name| format.field(name));
+        }
+        let tracer = Tracer::of(system, &format.name);
+        for (place, name) in tracer.map_or(&[][..], |(_, names)| names).iter().enumerate() {
+            fields[place] = format.field(name);
         }
         let mut own = format.own_fields().filter(|(name, _)| !is_number_of_call(name));
         let number = ["__syscall_nr", "nr"].iter().find_map(|name| format.field(name));
@@ -40,6 +81,8 @@ impl Layout {
             system: system.to_owned(),
             name: format.name.clone(),
             meaning,
+            tracer: tracer.map(|(tracer, _)| tracer),
+            long,
             fields,
             call,
             pid: format.field("common_pid"),
@@ -49,6 +92,7 @@ impl Layout {
                 Some(Meaning::Switch) => StateBits::of_print_format(&format.print),
                 _ => StateBits::default(),
             },
+            counts_states: system == "ftrace",
             place: None,
         }
     }
@@ -83,6 +127,9 @@ impl Layout {
             head.context = Some(CpuContext::of_record(flags as u8, count as u8));
             head.site = byte(self.site).unwrap_or_default() as u64;
         }
+        if let Some(tracer) = self.tracer {
+            return self.take_of_tracer(tracer, place, (record, order), head, decoder, out);
+        }
         let Some(meaning) = self.meaning else {
             if decoder.known(place).call.is_some() {
                 self.take_call(place, record, order, head, decoder, out);
@@ -99,7 +146,11 @@ impl Layout {
             match form {
                 Form::Comm | Form::Text => values.texts[slot] = field.text(record, order),
                 Form::State => {
-                    values.state = field.number(record, order).map(|bits| self.state.state(bits));
+                    let bits = field.number(record, order).map(|bits| match self.counts_states {
+                        true => 1i64.checked_shl(bits as u32).unwrap_or(0) >> 1,
+                        false => bits,
+                    });
+                    values.state = bits.map(|bits| self.state.state(bits));
                 }
                 Form::Number | Form::Pointer | Form::Device => {
                     values.numbers[slot] = field.number(record, order);
@@ -107,6 +158,66 @@ impl Layout {
             }
         }
         decoder.take(place, meaning, head, &values, out);
+    }
+
+    /// Whether its records have addresses of functions, whose names are needed with them.
+    pub(crate) fn names_functions(&self) -> bool {
+        self.tracer.is_some_and(|tracer| !matches!(tracer, Tracer::Timerlat | Tracer::Hwlat))
+    }
+
+    fn take_of_tracer(
+        &self,
+        tracer: Tracer,
+        place: usize,
+        (record, order): (&[u8], ByteOrder),
+        head: Head,
+        decoder: &mut Decoder,
+        out: &mut VecDeque<Event>,
+    ) {
+        let number = |slot: usize| self.fields[slot].and_then(|of| of.number(record, order));
+        let (first, second) = (number(0).unwrap_or(0), number(1).unwrap_or(0));
+        let task = head.tid.map(|tid| ("", tid.0));
+        let call =
+            GraphLine { at: Some(head.at), cpu: head.cpu, task, took: None, what: Call::Other };
+        match tracer {
+            Tracer::Function => {
+                let called = decoder.function_at(first as u64);
+                let site = format!("{called} ‹ {}", decoder.function_at(second as u64));
+                let site = decoder.intern(site.as_bytes()).unwrap_or_default() as u64;
+                return decoder.function(place, Head { site, ..head }, out);
+            }
+            Tracer::Stack => {
+                let from = self.fields[1].map_or(record.len(), |field| field.offset);
+                let addresses = record.get(from..).unwrap_or_default().chunks_exact(self.long);
+                let count = usize::try_from(first).unwrap_or(0).min(FRAMES);
+                let frames: Vec<Vec<u8>> = addresses
+                    .take(count)
+                    .map(|address| decoder.function_at(order.unsigned(address)).into_bytes())
+                    .collect();
+                decoder.stack(&frames, head, out);
+            }
+            Tracer::GraphEntry => {
+                let name = decoder.function_at(first as u64);
+                decoder.graph.take(&GraphLine { what: Call::Enter(&name), ..call });
+            }
+            Tracer::GraphExit => {
+                let took = second.checked_sub(first).filter(|took| *took >= 0);
+                let at = took.and_then(|took| head.at.checked_sub(took));
+                decoder.graph.take(&GraphLine { at, took, what: Call::Leave, ..call });
+            }
+            Tracer::Timerlat => {
+                let context = if second == 1 { "thread" } else { "irq" };
+                let took = number(2).unwrap_or(-1);
+                let text = format!("#{first} context {context} timer_latency {took} ns");
+                decoder.marks.line_of_tracer(head, text.as_bytes());
+            }
+            Tracer::Hwlat => {
+                let outer = number(2).unwrap_or(0);
+                let text = format!("#{first} inner/outer(us): {second}/{outer}");
+                decoder.marks.line_of_tracer(head, text.as_bytes());
+            }
+        }
+        decoder.pass(place, head);
     }
 
     fn take_call(

@@ -86,9 +86,10 @@ macro_rules! meanings {
 
 meanings! {
     Switch [c("prev_comm"), n("prev_pid|prev_tid"), n("prev_prio"), s("prev_state"), c("next_comm"),
-        n("next_pid|next_tid"), n("next_prio")] ("sched" "sched_switch");
+        n("next_pid|next_tid"), n("next_prio")] ("sched" "sched_switch", "ftrace" "context_switch");
     Waking [c("comm"), n("pid|tid"), n("prio"), n("target_cpu")] ("sched" "sched_waking");
-    Wakeup [c("comm"), n("pid|tid"), n("prio"), n("target_cpu")] ("sched" "sched_wakeup");
+    Wakeup [c("comm"), n("pid|tid|next_pid"), n("prio|next_prio"), n("target_cpu|next_cpu")]
+        ("sched" "sched_wakeup", "ftrace" "wakeup");
     WakeupNew [c("comm"), n("pid|tid"), n("prio"), n("target_cpu")] ("sched" "sched_wakeup_new");
     Migrate [c("comm"), n("pid|tid"), n("orig_cpu"), n("dest_cpu")] ("sched" "sched_migrate_task");
     Fork [c("child_comm"), n("child_pid|child_tid")] ("sched" "sched_process_fork");

@@ -11,7 +11,6 @@ use crate::TraceError;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
 use crate::reader::{About, Format, Reader};
-use graph::Graph;
 use line::{Line, Parsed, function, number, parse};
 use lines::Lines;
 use punctual_core::Nanos;
@@ -49,7 +48,6 @@ pub(crate) struct TextReader {
     step: Option<i64>,
     /// The last event, and the functions of the stack that is shown with it.
     stack: (Option<Head>, Vec<Vec<u8>>),
-    graph: Graph,
 }
 
 /// Functions of a stack that are kept.
@@ -67,18 +65,17 @@ impl TextReader {
             lazy: false,
             step: None,
             stack: (None, Vec::new()),
-            graph: Graph::default(),
         }
     }
 }
 
 impl Reader for TextReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        let TextReader { lines, decoder, tracepoints, said, lazy, step, stack, graph } = self;
+        let TextReader { lines, decoder, tracepoints, said, lazy, step, stack } = self;
         for _ in 0..AT_ONCE {
             let Some(line) = lines.next()? else {
                 end_stack(stack, decoder, out);
-                graph.end(decoder);
+                decoder.end();
                 if let Some((head, values)) = said.head.missing_switch()
                     && let Some(switch) = decoder.tracepoint(None, "sched_switch")
                 {
@@ -104,7 +101,7 @@ impl Reader for TextReader {
                     }
                 }
                 Parsed::Comment(text) => said.comment(text, decoder),
-                Parsed::Other(text) if graph.take(text, decoder) => {}
+                Parsed::Other(text) if graph::take(text, decoder) => {}
                 Parsed::Other(text) => {
                     // Text pasted before its first line is not damage.
                     let is_of_it = decoder.covered().is_some();

@@ -3,7 +3,7 @@
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use punctual_core::event::{EventKind, TaskState, Tid};
+use punctual_core::event::{EventKind, MomentSource, TaskState, Tid};
 use punctual_core::{Event, MonotonicNs};
 use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
 use std::io::Write;
@@ -72,8 +72,12 @@ impl Shape {
     }
     /// A page with a record 10 ns after its start and another 5 ns later.
     fn page(self, at: u64, lost: Option<u64>, tid: u32) -> Vec<u8> {
+        self.page_of(at, lost, &[(10, self.switch(tid, 77)), (5, self.switch(77, tid))])
+    }
+    /// A page of records, each with the time since the one before.
+    fn page_of(self, at: u64, lost: Option<u64>, records: &[(u64, Vec<u8>)]) -> Vec<u8> {
         let mut data = Vec::new();
-        for (delta, record) in [(10, self.switch(tid, 77)), (5, self.switch(77, tid))] {
+        for (delta, record) in records {
             let words = record.len() as u64 / 4;
             let head = if self.big { words << 27 | delta } else { words | delta << 5 };
             data.extend(self.number(head, 4));
@@ -92,9 +96,16 @@ impl Shape {
         [self.page(1_000, None, 7), second]
     }
     pub(super) fn version_6(self) -> Vec<u8> {
-        let mut file = [self.head("6"), self.header_pages(), self.number(0, 4)].concat();
+        self.version_6_of(&[], "", self.cpus())
+    }
+    /// With formats of tracers, functions, and the pages of CPUs.
+    fn version_6_of(self, tracers: &[String], kallsyms: &str, cpus: [Vec<u8>; 2]) -> Vec<u8> {
+        let mut file = [self.head("6"), self.header_pages()].concat();
+        file.extend(self.number(tracers.len() as u64, 4));
+        tracers.iter().for_each(|format| file.extend(self.sized(format)));
         file.extend(self.formats());
-        file.extend(self.number(0, 4));
+        file.extend(self.number(kallsyms.len() as u64, 4));
+        file.extend(kallsyms.as_bytes());
         file.extend(self.number(0, 4));
         file.extend(self.sized("7 of cmdlines\n99 other\n"));
         file.extend(self.number(2, 4));
@@ -106,7 +117,7 @@ impl Shape {
         file.extend(b"flyrecord\0");
         let clock = self.sized("local [mono] global\n");
         let at = file.len() + 2 * 16 + clock.len();
-        let [first, second] = self.cpus();
+        let [first, second] = cpus;
         let sizes = [(at, first.len()), (at + first.len(), second.len())];
         for (at, size) in sizes {
             file.extend([self.number(at as u64, 8), self.number(size as u64, 8)].concat());
@@ -226,6 +237,95 @@ fn trace_dat_6_and_7_are_read_in_every_byte_order_and_word_size() {
                 assert_eq!(facts.producer.as_deref(), Some("trace-cmd 3.1.6 (trace.dat 7)"));
             }
         }
+    }
+}
+
+/// `ip`, `size` and so on: fields of one long each behind the common ones.
+fn format_of(shape: Shape, name: &str, id: u32, fields: &[&str]) -> String {
+    let common = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+                  \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+                  \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+                  \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+    let long = shape.long;
+    let fields = fields.iter().enumerate().map(|(place, field)| {
+        let offset = 8 + place * long;
+        format!("\tfield:unsigned long {field};\toffset:{offset};\tsize:{long};\tsigned:0;\n")
+    });
+    let fields: String = fields.collect();
+    format!("name: {name}\nID: {id}\nformat:\n{common}{fields}\nprint fmt: \"x\"\n")
+}
+
+/// The records that tracers write by themselves (kernel/trace/trace_entries.h).
+#[test]
+fn functions_stacks_and_samples_of_tracers_are_read() {
+    for shape in SHAPES {
+        let names: [(&str, &[&str]); 8] = [
+            ("function", &["ip", "parent_ip"]),
+            ("kernel_stack", &["size", "caller[8]"]),
+            ("funcgraph_entry", &["func", "depth"]),
+            ("funcgraph_exit", &["func", "calltime", "rettime"]),
+            ("timerlat", &["seqnum", "context", "timer_latency"]),
+            ("hwlat", &["seqnum", "duration", "outer_duration"]),
+            ("context_switch", &["prev_pid", "prev_prio", "prev_state", "next_pid", "next_prio"]),
+            ("wakeup", &["next_pid", "next_prio", "next_cpu"]),
+        ];
+        let formats =
+            names.iter().zip(1..).map(|((name, fields), id)| format_of(shape, name, id, fields));
+        let record = |id: u64, values: &[u64]| {
+            let mut record = shape.number(id, 2);
+            // Interrupts are off (TRACE_FLAG_IRQS_OFF), in the thread 7.
+            record.extend([1, 0]);
+            record.extend(shape.number(7, 4));
+            values.iter().for_each(|value| record.extend(shape.number(*value, shape.long)));
+            (1_000, record)
+        };
+        let records = [
+            record(8, &[9, 19, 1]),
+            record(1, &[0x8000_1004, 0x8000_2010]),
+            record(2, &[2, 0x8000_1004, 0x8000_2010]),
+            record(3, &[0x8000_1000, 0]),
+            record(4, &[0x8000_1000, 500, 1_200]),
+            record(5, &[3, 0, 700]),
+            record(5, &[3, 1, 2_500]),
+            record(6, &[1, 11, 12]),
+            record(7, &[7, 120, 2, 9, 19]),
+        ];
+        let pages = [shape.page_of(50_000, None, &records), shape.page(50_000, None, 8)];
+        let kallsyms = "80001000 t isolate_folios\n80001f00 d no_function\n\
+                        80002000 T shrink_list\t[module]\n";
+        let formats: Vec<String> = formats.collect();
+        let (events, facts) = read(shape.version_6_of(&formats, kallsyms, pages));
+        let of_first: Vec<&Event> = events.iter().filter(|event| event.cpu == 0).collect();
+        let site = |event: &Event| match event.what {
+            EventKind::Context { site, context, .. } if site != 0 => {
+                assert_eq!(context.irqs_off, Some(true));
+                facts.names.symbols.get(&site).cloned()
+            }
+            _ => None,
+        };
+        let sites: Vec<String> = of_first.iter().filter_map(|event| site(event)).collect();
+        assert_eq!(sites, ["isolate_folios ‹ shrink_list"], "{shape:?}");
+        let stack = of_first.iter().find_map(|event| match event.what {
+            EventKind::Stack { stack } => Some(facts.names.stack(stack)),
+            _ => None,
+        });
+        assert_eq!(stack, Some(vec!["isolate_folios".to_owned(), "shrink_list".to_owned()]));
+        let task = Tid(9);
+        let wakeup = EventKind::Wakeup { task, prio: 19, target: 1, new: false };
+        assert!(of_first.iter().any(|event| event.what == wakeup), "{of_first:?}");
+        let prev_state = TaskState::Blocked;
+        let switch = EventKind::Switch { prev_prio: 120, prev_state, next: task, next_prio: 19 };
+        assert!(of_first.iter().any(|event| event.what == switch), "{of_first:?}");
+        let moments = facts.recorded.moments.iter().map(|of| (of.source, of.span().ns()));
+        let mut moments: Vec<(MomentSource, i64)> = moments.collect();
+        moments.sort_by_key(|(_, span)| *span);
+        let expected = [
+            (MomentSource::FunctionGraph, 700),
+            (MomentSource::Timerlat, 2_500),
+            (MomentSource::Hwlat, 12_000),
+        ];
+        assert_eq!(moments, expected);
+        assert_eq!(facts.unreadable, 0);
     }
 }
 

@@ -113,6 +113,26 @@ fn output_of_latency_tracers_and_trace_cmd_report_is_read() {
     assert_eq!(facts.recorded.lost(), 7);
 }
 
+/// The functions of the kernel in a stack of `perf script -g`, innermost first.
+#[test]
+fn stacks_of_perf_script_are_those_of_the_kernel() {
+    let text = "perf 15047 [000]  2196.838042: irq:softirq_raise: vec=9 [action=RCU]\n\
+                \tffffffff81415c9c syscall_exit_work+0xbc ([kernel.kallsyms])\n\
+                \tffffffffc0415c9c nft_do_chain+0x1 ([nf_tables])\n\
+                \tffffffffc0415c9c of_file (/lib/modules/6.1/kernel/a.ko)\n\
+                \t          fdd6b __GI___ioctl+0x3b (/usr/lib/libc.so.6)\n\
+                \t          147bc2 [unknown] ([unknown])\n\
+                \t    7fff147bc2 clock_gettime+0x2 ([vdso])\n\n\
+                perf 15047 [000]  2196.840330: irq:softirq_entry: vec=9 [action=RCU]\n";
+    let (events, facts) = read(text);
+    let stacks = events.iter().filter_map(|event| match event.what {
+        EventKind::Stack { stack } => Some(facts.names.stack(stack)),
+        _ => None,
+    });
+    assert_eq!(stacks.collect::<Vec<_>>(), [["syscall_exit_work", "nft_do_chain", "of_file"]]);
+    assert_eq!((events.len(), facts.unreadable), (3, 0));
+}
+
 #[test]
 fn files_that_are_no_trace_are_refused_with_a_hint() {
     let why = |bytes: &[u8]| match Trace::open(bytes.to_vec()).unwrap_err() {

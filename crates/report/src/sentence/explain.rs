@@ -398,7 +398,8 @@ impl Describer<'_> {
             format!(" This text lacks {missing} of the trace, perhaps from there.")
         });
         Some(format!(
-            "{} of it ({} µs) were {lines} of CPU {}, from {} {on}{interrupts}{requested}.{missing}",
+            "{} of it ({} µs) were {lines} of CPU {}, from {} {on}{interrupts}{requested}.\
+             {missing}",
             format::percent(share(place.time, self.explanation.latency())),
             micros(place.time),
             place.cpu,

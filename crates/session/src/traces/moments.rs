@@ -302,14 +302,15 @@ fn every_latency_tracer_states_its_moment_in_its_head() {
     assert!(!nop.converted.has_moments && nop.converted.none.is_some());
 }
 
-/// In the forms in which people quote traces: shortened, with stacks, of kernels for other machines.
+/// In the forms in which people quote traces: shortened, with stacks, of other machines' kernels.
 #[test]
 fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
     let head = |tracer: &str, head: &str| {
         format!(
-            "# tracer: {tracer}\n#\n# {tracer} latency trace v1.1.5 on 6.6.7-rt18\n# latency: {head} \
-             | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:2)\n#    | task: dd-70 (uid:0 nice:0 policy:0 \
-             rt_prio:0)\n#  => started at: poll\n#  => ended at:   poll\n#\n"
+            "# tracer: {tracer}\n#\n# {tracer} latency trace v1.1.5 on 6.6.7-rt18\n\
+             # latency: {head} | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:2)\n\
+             #    | task: dd-70 (uid:0 nice:0 policy:0 rt_prio:0)\n\
+             #  => started at: poll\n#  => ended at:   poll\n#\n"
         )
     };
     let line =
@@ -389,15 +390,17 @@ fn the_stacks_of_a_wakeup_tracer_begin_behind_its_own_functions() {
 /// Times of noises are their own: a thread does not run within an interrupt.
 #[test]
 fn a_sample_of_timerlat_is_its_late_interrupt_and_the_noises_behind_it() {
-    let text = "             cc1-87  [005] d..h...   548.771078: #40 context    irq timer_latency     \
-                13000 ns\n             cc1-87  [005] dNLh1..   548.771082: irq_noise: \
-                local_timer:236 start 548.771078000 duration 7000 ns\n             cc1-87  [005] \
-                dNLh2..   548.771099: irq_noise: qxl:21 start 548.771086000 duration 6000 ns\n             \
-                cc1-87  [005] d...3..   548.771102: thread_noise:      cc1:87 start 548.771079000 \
-                duration 9000 ns\n      timerlat/5-35    [005] .......   548.771105: #40 context \
-                thread timer_latency     40000 ns\n      timerlat/5-35    [005] ....1..   548.771106: \
-                <stack trace>\n  => timerlat_irq\n  => asm_sysvec_apic_timer_interrupt\n  => \
-                delay_tsc\n  => do_one_initcall\n";
+    let text = "cc1-87 [005] d..h... 548.771078: #40 context    irq timer_latency     13000 ns\n\
+                cc1-87 [005] dNLh1.. 548.771082: irq_noise: local_timer:236 start 548.771078000 \
+                duration 7000 ns\n\
+                cc1-87 [005] dNLh2.. 548.771099: irq_noise: qxl:21 start 548.771086000 duration \
+                6000 ns\n\
+                cc1-87 [005] d...3.. 548.771102: thread_noise:      cc1:87 start 548.771079000 \
+                duration 9000 ns\n\
+                timerlat/5-35 [005] ....... 548.771105: #40 context thread timer_latency     \
+                40000 ns\n\
+                timerlat/5-35 [005] ....1.. 548.771106: <stack trace>\n => timerlat_irq\n => \
+                asm_sysvec_apic_timer_interrupt\n => delay_tsc\n => do_one_initcall\n";
     let found = of_text(text).explained(&Wanted::default());
     let first = &found.samples[0];
     let sentences = paragraph(&first.explanation, &found.names, &first.events);

@@ -335,13 +335,14 @@ impl DatHead {
             _ => {}
         }
     }
+}
 
-    pub(super) fn kallsyms(&self, file: &dyn ReadAt) -> io::Result<Vec<u8>> {
-        match &self.kallsyms {
-            None => Ok(Vec::new()),
-            Some(Part::Unpacked(text)) => Ok(text.clone()),
-            Some(Part::At(at, size)) => {
-                Cursor::new(file, *at, self.order).at_most(*size, MOST_SECTION)
+impl Part {
+    pub(super) fn read(&self, file: &dyn ReadAt) -> io::Result<Vec<u8>> {
+        match self {
+            Part::Unpacked(text) => Ok(text.clone()),
+            Part::At(at, size) => {
+                Cursor::new(file, *at, ByteOrder::Little).at_most(*size, MOST_SECTION)
             }
         }
     }

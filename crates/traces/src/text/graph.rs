@@ -1,40 +1,29 @@
-//! Lines of the function_graph tracer (kernel/trace/trace_functions_graph.c): the functions with
-//! the longest time of their own.
+//! Lines of the function_graph tracer (kernel/trace/trace_functions_graph.c).
 
 use super::line::number;
 use crate::decoder::{Decoder, Head};
-use punctual_core::event::{MomentSource, Tid, TraceMoment};
-use punctual_core::{MonotonicNs, Nanos};
-use std::collections::HashMap;
+use crate::graph::{Call, GraphLine};
+use punctual_core::event::Tid;
 
-/// Functions that are kept, those with the longest own time.
-const KEPT: usize = 16;
-const CPUS: usize = 1 << 10;
-/// Calls inside one another: the kernel follows 50.
-const DEPTH: usize = 64;
 /// Bytes of a function's name.
 const NAME: usize = 128;
 
+/// Takes a line; false where it is none of this tracer.
+pub(super) fn take(text: &[u8], decoder: &mut Decoder) -> bool {
+    let Some(line) = std::str::from_utf8(text).ok().and_then(parse) else { return false };
+    let Some(tracepoint) = decoder.tracepoint(None, "function_graph") else { return false };
+    if !decoder.graph.take(&line) {
+        return false;
+    }
+    if let Some((comm, tid)) = line.task {
+        decoder.comm(Tid(tid), comm.trim().as_bytes());
+    }
+    let at = line.at.unwrap_or(0);
+    decoder.pass(tracepoint, Head { at, cpu: line.cpu, tid: None, context: None, site: 0 });
+    true
+}
+
 /// ` 0)   1.382 us    |          __might_sleep();`
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct GraphLine<'a> {
-    at: Option<i64>,
-    cpu: u16,
-    task: Option<(&'a str, u32)>,
-    took: Option<i64>,
-    what: Call<'a>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Call<'a> {
-    Enter(&'a str),
-    Leaf(&'a str),
-    Leave,
-    /// Another task runs on the CPU: ` 0)  bash-123   =>   idle-0`.
-    Switch,
-    Other,
-}
-
 fn parse(text: &str) -> Option<GraphLine<'_>> {
     let (mut at, mut cpu, mut task, mut took) = (None, None, None, None);
     let mut columns: Vec<&str> = text.splitn(8, '|').collect();
@@ -107,88 +96,11 @@ fn decimal(text: &str, unit: i64) -> Option<i64> {
     whole.parse::<i64>().ok()?.checked_mul(unit)?.checked_add(step * fraction)
 }
 
-/// A CPU: the task that was named last, and the functions that it is in, with the time of those
-/// that they called.
-#[derive(Default, Debug)]
-struct Cpu {
-    task: Option<u32>,
-    calls: Vec<(String, i64)>,
-}
-
-/// The calls of each CPU, and the longest ones so far.
-#[derive(Default, Debug)]
-pub(super) struct Graph {
-    cpus: HashMap<u16, Cpu>,
-    longest: Vec<TraceMoment>,
-}
-
-impl Graph {
-    /// Takes a line; false where it is none of this tracer.
-    pub(super) fn take(&mut self, text: &[u8], decoder: &mut Decoder) -> bool {
-        let Some(line) = std::str::from_utf8(text).ok().and_then(parse) else { return false };
-        let room = self.cpus.len() < CPUS || self.cpus.contains_key(&line.cpu);
-        let Some(tracepoint) = decoder.tracepoint(None, "function_graph").filter(|_| room) else {
-            return false;
-        };
-        let cpu = self.cpus.entry(line.cpu).or_default();
-        if let Some((comm, tid)) = line.task {
-            decoder.comm(Tid(tid), comm.trim().as_bytes());
-            // The functions of another task are its own.
-            if cpu.task.is_some_and(|before| before != tid) || line.what == Call::Switch {
-                cpu.calls.clear();
-            }
-            cpu.task = Some(tid);
-        }
-        let tid = cpu.task.map_or(Tid::UNKNOWN, Tid);
-        let at = line.at.unwrap_or(0);
-        decoder.pass(tracepoint, Head { at, cpu: line.cpu, tid: None, context: None, site: 0 });
-        let ended = match line.what {
-            Call::Enter(name) if cpu.calls.len() < DEPTH => {
-                cpu.calls.push((name.to_owned(), 0));
-                None
-            }
-            Call::Enter(_) => {
-                cpu.calls.clear();
-                None
-            }
-            Call::Leaf(name) => line.took.map(|took| (name.to_owned(), took, took)),
-            Call::Leave => {
-                let call = cpu.calls.pop();
-                call.zip(line.took).map(|((name, within), took)| (name, took, took - within))
-            }
-            Call::Switch | Call::Other => None,
-        };
-        let Some((name, took, own)) = ended else { return true };
-        let caller = cpu.calls.last_mut().map(|(caller, within)| {
-            *within = within.saturating_add(took);
-            format!(" ‹ {caller}")
-        });
-        let longest = self.longest.get(KEPT - 1).map_or(0, |least| least.span().ns());
-        if own > longest {
-            let from = at.max(0);
-            let to = MonotonicNs(from.saturating_add(own));
-            let until = TraceMoment::until(MomentSource::FunctionGraph, to, Nanos(own), tid);
-            let words = format!(
-                "{name}{}, {own} ns of its own, the tracer's cost of each call included",
-                caller.unwrap_or_default()
-            );
-            let moment = TraceMoment { cpu: Some(line.cpu), words, ..until };
-            let place = self.longest.partition_point(|other| other.span().ns() >= own);
-            self.longest.insert(place, moment);
-            self.longest.truncate(KEPT);
-        }
-        true
-    }
-
-    pub(super) fn end(&mut self, decoder: &mut Decoder) {
-        self.longest.drain(..).for_each(|moment| decoder.marks.add(moment));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use punctual_core::Nanos;
 
     /// The forms of Documentation/trace/ftrace.rst.
     #[test]
@@ -220,7 +132,6 @@ mod tests {
     #[test]
     fn the_own_time_of_a_function_leaves_those_out_that_it_calls() {
         let mut decoder = Decoder::default();
-        let mut graph = Graph::default();
         let lines = [
             " 0)  kswapd0-88  =>  cat-9",
             " 0)               |  shrink() {",
@@ -230,8 +141,8 @@ mod tests {
             " 0) ! 900.000 us  |    }",
             " 0) ! 910.100 us  |  }",
         ];
-        lines.iter().for_each(|line| assert!(graph.take(line.as_bytes(), &mut decoder)));
-        graph.end(&mut decoder);
+        lines.iter().for_each(|line| assert!(take(line.as_bytes(), &mut decoder)));
+        decoder.end();
         let moments = decoder.marks.moments();
         let longest = moments.iter().max_by_key(|moment| moment.span()).expect("one");
         assert_eq!((longest.span(), longest.tid), (Nanos(895_000), Tid(9)));
@@ -241,9 +152,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_panics(text in "[ 0-9]{0,4}\\)?[ 0-9.|+us$*(){};a-z=>-]{0,60}") {
-            let (mut decoder, mut graph) = (Decoder::default(), Graph::default());
-            let _ = graph.take(text.as_bytes(), &mut decoder);
-            graph.end(&mut decoder);
+            let mut decoder = Decoder::default();
+            let _ = take(text.as_bytes(), &mut decoder);
+            decoder.end();
         }
     }
 }

@@ -42,8 +42,11 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
     if let Some(function) = trimmed.strip_prefix(b"=> ") {
         return Parsed::Frame(function.trim_ascii());
     }
-    if trimmed.is_empty() || of_stack || is_of_callchain(line) {
+    if trimmed.is_empty() || of_stack {
         return Parsed::Nothing;
+    }
+    if is_of_callchain(line) {
+        return of_callchain(trimmed).map_or(Parsed::Nothing, Parsed::Frame);
     }
     if let Some(comment) = trimmed.strip_prefix(b"#") {
         // `##### CPU 2 buffer started ####` is more than a comment.
@@ -80,6 +83,19 @@ fn is_of_callchain(line: &[u8]) -> bool {
     let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_address = digits >= 4 && text.get(digits) == Some(&b' ');
     is_address && line.first().is_some_and(u8::is_ascii_whitespace) && text.ends_with(b")")
+}
+
+/// The function of such a line, where it is of the kernel or of one of its modules.
+fn of_callchain(text: &[u8]) -> Option<&[u8]> {
+    let open = text.iter().rposition(|byte| *byte == b'(')?;
+    let place = &text[open + 1..text.len() - 1];
+    let of_programs: [&[u8]; 6] =
+        [b"[vdso", b"[vsyscall", b"[heap", b"[stack", b"[unknown", b"[anon"];
+    let is_of_kernel = place.starts_with(b"[")
+        && !of_programs.iter().any(|of| place.starts_with(of))
+        || place.ends_with(b".ko");
+    let function = text[..open].trim_ascii().split(|byte| *byte == b' ').nth(1)?;
+    (is_of_kernel && !function.starts_with(b"[")).then_some(function)
 }
 
 /// The longest name shown, without the prefix for a buffer that trace-cmd adds.

@@ -1,0 +1,107 @@
+//! Calls of functions as function_graph shows them: the functions with the longest time of their
+//! own.
+
+use punctual_core::event::{MomentSource, Tid, TraceMoment};
+use punctual_core::{MonotonicNs, Nanos};
+use std::collections::HashMap;
+
+/// Functions that are kept, those with the longest own time.
+const KEPT: usize = 16;
+const CPUS: usize = 1 << 10;
+/// Calls inside one another: the kernel follows 50.
+const DEPTH: usize = 64;
+
+/// A line or a record of the tracer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GraphLine<'a> {
+    pub(crate) at: Option<i64>,
+    pub(crate) cpu: u16,
+    pub(crate) task: Option<(&'a str, u32)>,
+    pub(crate) took: Option<i64>,
+    pub(crate) what: Call<'a>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Call<'a> {
+    Enter(&'a str),
+    Leaf(&'a str),
+    Leave,
+    /// Another task runs on the CPU: ` 0)  bash-123   =>   idle-0`.
+    Switch,
+    Other,
+}
+
+/// A CPU: the task that was named last, and the functions that it is in, with the time of those
+/// that they called.
+#[derive(Default, Debug)]
+struct Cpu {
+    task: Option<u32>,
+    calls: Vec<(String, i64)>,
+}
+
+/// The calls of each CPU, and the longest ones so far.
+#[derive(Default, Debug)]
+pub(crate) struct Graph {
+    cpus: HashMap<u16, Cpu>,
+    longest: Vec<TraceMoment>,
+}
+
+impl Graph {
+    /// Takes a line; false beyond the limit of CPUs.
+    pub(crate) fn take(&mut self, line: &GraphLine<'_>) -> bool {
+        if self.cpus.len() >= CPUS && !self.cpus.contains_key(&line.cpu) {
+            return false;
+        }
+        let cpu = self.cpus.entry(line.cpu).or_default();
+        if let Some((_, tid)) = line.task {
+            // The functions of another task are its own.
+            if cpu.task.is_some_and(|before| before != tid) || line.what == Call::Switch {
+                cpu.calls.clear();
+            }
+            cpu.task = Some(tid);
+        }
+        let tid = cpu.task.map_or(Tid::UNKNOWN, Tid);
+        let at = line.at.unwrap_or(0);
+        let ended = match line.what {
+            Call::Enter(name) if cpu.calls.len() < DEPTH => {
+                cpu.calls.push((name.to_owned(), 0));
+                None
+            }
+            Call::Enter(_) => {
+                cpu.calls.clear();
+                None
+            }
+            Call::Leaf(name) => line.took.map(|took| (name.to_owned(), took, took)),
+            Call::Leave => {
+                let call = cpu.calls.pop();
+                call.zip(line.took).map(|((name, within), took)| (name, took, took - within))
+            }
+            Call::Switch | Call::Other => None,
+        };
+        let Some((name, took, own)) = ended else { return true };
+        let caller = cpu.calls.last_mut().map(|(caller, within)| {
+            *within = within.saturating_add(took);
+            format!(" ‹ {caller}")
+        });
+        let longest = self.longest.get(KEPT - 1).map_or(0, |least| least.span().ns());
+        if own > longest {
+            let from = at.max(0);
+            let to = MonotonicNs(from.saturating_add(own));
+            let until = TraceMoment::until(MomentSource::FunctionGraph, to, Nanos(own), tid);
+            let words = format!(
+                "{name}{}, {own} ns of its own, the tracer's cost of each call included",
+                caller.unwrap_or_default()
+            );
+            let moment = TraceMoment { cpu: Some(line.cpu), words, ..until };
+            let place = self.longest.partition_point(|other| other.span().ns() >= own);
+            self.longest.insert(place, moment);
+            self.longest.truncate(KEPT);
+        }
+        true
+    }
+
+    /// The longest calls, which are no longer kept here.
+    pub(crate) fn end(&mut self) -> Vec<TraceMoment> {
+        std::mem::take(&mut self.longest)
+    }
+}
