@@ -218,7 +218,7 @@ pub fn decode(file: &[u8]) -> Result<State, String> {
         ]);
         checksum(frame.bytes, frame.length) == expected
     });
-    let whole = whole.ok_or("it holds no whole checkpoint")?;
+    let whole = whole.ok_or("it has no complete checkpoint")?;
     let state = take_state(&mut Cursor(&whole.bytes[HEADER..]))
         .ok_or("its checkpoint ends too early")??;
     state::check(&state.data)?;
@@ -344,7 +344,7 @@ fn take_usage(from: &mut Cursor) -> Taken<Fact<ThreadUsage>> {
             why.map(|why| Fact::Unavailable(why.to_owned()))
                 .map_err(|_| "a reason is not UTF-8".to_owned())
         }
-        other => Err(format!("{other} is no kind of fact")),
+        other => Err(format!("{other} is not a kind of fact")),
     })
 }
 

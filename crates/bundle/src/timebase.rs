@@ -94,7 +94,7 @@ impl Timebase {
                  not those of any hardware",
             ),
             Timebase::Guest => {
-                Some("guest (virtual machine): what its host did meanwhile is in these figures")
+                Some("guest (virtual machine): the figures include what its host did meanwhile")
             }
             Timebase::Mixed => Some(
                 "mixed: some of these times are virtual or of a virtual machine, and do not \
@@ -120,8 +120,8 @@ impl Timebase {
                  every kernel; they show behaviour, not the latencies of any hardware",
             ),
             Timebase::Guest => Some(
-                "a virtual machine in this system's time (kvm), not deterministic: what the host \
-                 and its hypervisor did meanwhile is in these figures",
+                "a virtual machine in this system's time (kvm), not deterministic: the figures \
+                 include what the host and its hypervisor did meanwhile",
             ),
         }
     }

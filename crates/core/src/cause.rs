@@ -283,7 +283,7 @@ causes! {
         meaning: "What the thread waited for did not come in time: its wait ended by the timeout \
             that the thread asked for.",
         advice: "Find why the awaited event did not come: a lost frame, a peer that is slow or \
-            gone. A wait that is meant as a pause, as of an idle worker, is no delay.",
+            gone. Waits of an idle worker are not delays.",
         rules: [],
         source: "poll(2), SO_RCVTIMEO in socket(7)",
     }

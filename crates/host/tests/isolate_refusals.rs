@@ -55,7 +55,7 @@ fn cpus_claimed_by_another_cpuset_are_refused() {
 fn names() {
     let named = |rt: &str| refusal(&v1("cpuset."), &Request { rt_name: rt.into(), ..cpus("3") });
     insta::assert_snapshot!(named("../../etc"), @"`../../etc` cannot be the name of a partition: it would leave its place in the cgroup tree");
-    insta::assert_snapshot!(named("a\u{1b}[2J"), @r"`a\u{1b}[2J` cannot be the name of a partition: it holds a control character");
+    insta::assert_snapshot!(named("a\u{1b}[2J"), @r"`a\u{1b}[2J` cannot be the name of a partition: it contains a control character");
     insta::assert_snapshot!(named(""), @"`` cannot be the name of a partition: it is empty");
     insta::assert_snapshot!(named("nrt"), @"both cgroups of the partition would be called `nrt`");
     let kernel = v2();

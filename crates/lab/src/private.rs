@@ -59,7 +59,7 @@ pub fn open(path: &Path) -> Result<Option<File>, LabError> {
     judge(path, &metadata)?;
     match metadata.is_file() {
         true => Ok(Some(file)),
-        false => Err(LabError::malformed(path, "it is no regular file")),
+        false => Err(LabError::malformed(path, "it is not a regular file")),
     }
 }
 

@@ -21,7 +21,7 @@ impl Plan {
     pub fn run_forever(&mut self) -> Result<(), String> {
         let [phase] = &mut self.phases[..] else {
             let phases = self.phases.len();
-            return Err(format!("what runs forever has one phase, and there are {phases}"));
+            return Err(format!("an experiment that runs forever has one phase, not {phases}"));
         };
         phase.duration = None;
         phase.measures.iter_mut().for_each(|measure| measure.length = Length::UntilInterrupted);

@@ -135,8 +135,7 @@ fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressF
     settings.memory_lock = Some(p.take_flag(notes, "memlock"));
     cgroup(&mut p, notes);
     if let Some(level) = p.take(notes, "dbg_level", number) {
-        let message =
-            "`dbg_level` has no effect: punctual has its own options for how much it prints";
+        let message = "`dbg_level` has no effect: punctual has its own options for verbosity";
         notes
             .problems
             .push(Problem::error(ProblemKind::Value, Some(level.span), message).warning());

@@ -88,7 +88,7 @@ fn syntax_message(message: &str) -> String {
     match message {
         "duplicate key" => "this key is set twice".to_owned(),
         "string values must be quoted, expected literal string" => {
-            "a string must stand in quotes".to_owned()
+            "a string must be quoted".to_owned()
         }
         other => other.to_owned(),
     }

@@ -133,7 +133,7 @@ pub(crate) fn vm_memory(text: &str) -> Read<ByteSize> {
 pub(crate) fn kernel_words(text: &str) -> Read<String> {
     if text.len() > MAX_CMDLINE_BYTES {
         return Err(Wrong::new(format!(
-            "more than {MAX_CMDLINE_BYTES} bytes are too many for a kernel's command line"
+            "the kernel command line is limited to {MAX_CMDLINE_BYTES} bytes"
         )));
     }
     match text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
@@ -156,7 +156,10 @@ pub(crate) fn remote_name(text: &str) -> Read<String> {
     match text.chars().any(|c| {
         c.is_whitespace() || is_unprintable(c) || matches!(c, '@' | '/' | '\\' | '\'' | '"')
     }) {
-        true => wrong("it holds a blank, a quote, `@`, `/` or something that does not print"),
+        true => wrong(
+            "it contains a blank, a quote, `@`, `/` or a character that is not \
+                       printable",
+        ),
         false => Ok(text.to_owned()),
     }
 }
@@ -232,7 +235,7 @@ pub(crate) fn name(text: &str) -> Read<String> {
         return wrong("it is a directory's");
     }
     if text.chars().any(is_unprintable) {
-        return wrong("it holds a character that does not print");
+        return wrong("it contains a character that is not printable");
     }
     if text.trim() != text {
         return wrong("it begins or ends with a blank");
@@ -300,7 +303,7 @@ pub(crate) fn remark(text: &str) -> Read<String> {
         return Err(Wrong::new(format!("it has more than {MAX_REMARK_CHARS} characters")));
     }
     if text.chars().any(is_unprintable) {
-        return Err(Wrong::new("it holds a character that does not print"));
+        return Err(Wrong::new("it contains a character that is not printable"));
     }
     Ok(text.to_owned())
 }

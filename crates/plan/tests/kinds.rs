@@ -19,7 +19,7 @@ fn what_cannot_be_is_refused_in_its_place() {
     "#);
     insta::assert_snapshot!(of("switch", "ring = 1024; working_set = ['16MiB', '0', '0B']"), @r#"
     4:15: error: 1024 tasks with 16MiB each need more than 1 GiB; choose fewer tasks or smaller working sets
-    4:15: error: a working set stands in the list twice; name each size once
+    4:15: error: a working set is listed twice; name each size once
     "#);
     insta::assert_snapshot!(of("switch", "mechanism = 'yield'; distance = 'other-cpu'; threads = 2"), @r#"
     1:1: error: a switch is measured by one ring; leave `threads` out; `ring` is the number of tasks

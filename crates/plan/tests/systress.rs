@@ -164,7 +164,7 @@ fn wrong_values_are_refused() {
     5:10: error: cannot run `no-such`: no such program in PATH; install it, or write the path of the program
     6:17: error: `termination.ok`: `respan` is not something to do when a program ends; did you mean `respawn`?
     ");
-    insta::assert_snapshot!(cfg_problems(&format!("main {{\n dbg_level 3\n}}\n{TIMER}")), @"2:12: warning: `dbg_level` has no effect: punctual has its own options for how much it prints");
+    insta::assert_snapshot!(cfg_problems(&format!("main {{\n dbg_level 3\n}}\n{TIMER}")), @"2:12: warning: `dbg_level` has no effect: punctual has its own options for verbosity");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn what_cannot_be_is_refused() {
     "#);
     insta::assert_snapshot!(wrong("kind = 'ssh'; host = '-oProxyCommand=x'; user = 'a b'; port = 70000"), @r"
     3:8: error: `host`: `-oProxyCommand=x` cannot be a host or a user: it begins with `-`, which ssh would take for an option
-    4:8: error: `user`: `a b` cannot be a host or a user: it holds a blank, a quote, `@`, `/` or something that does not print
+    4:8: error: `user`: `a b` cannot be a host or a user: it contains a blank, a quote, `@`, `/` or a character that is not printable
     5:8: error: `port`: 70000 is out of bounds: 1 to 65535
     ");
     insta::assert_snapshot!(wrong("kind = 'vm'; kernel = '6.1'; arch = 'x86_64'; machine = 'virt'"), @"5:11: error: a machine `virt` is not of the architecture x86_64; x86_64 has `pc`; aarch64 has `virt` and `raspi3b`");

@@ -225,7 +225,7 @@ fn a_guest_tunes_itself_across_reboots() {
     let first = boot("");
     assert_eq!(first, "panic=10 punctual.tune=1");
     let plan = fs::read_to_string(shared.path().join("plan")).unwrap();
-    for part in ["boots: 3 to try", "/tuning/next", "a hang needs a hand", "add --yes to begin"] {
+    for part in ["boots: 3 to try", "/tuning/next", "reset by hand", "add --yes to begin"] {
         assert!(plan.contains(part), "{part}: {plan}");
     }
     let second = boot(&first);

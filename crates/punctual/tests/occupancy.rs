@@ -267,7 +267,7 @@ fn a_bundle_without_a_recording_is_refused() {
     for command in ["pairs", "occupancy"] {
         let output = punctual().args([command, bundle]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output).contains("holds no recording"), "{}", text(&output));
+        assert!(text(&output).contains("has no recording"), "{}", text(&output));
     }
 }
 

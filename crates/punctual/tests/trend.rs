@@ -107,7 +107,7 @@ fn missing_and_empty_histories_are_reported() {
     let place = Place::with("");
     let missing = place.punctual(&["trend", "nowhere"]);
     assert_eq!(missing.status.code(), Some(2), "{}", text(&missing));
-    assert!(text(&missing).contains("nowhere is no directory"), "{}", text(&missing));
+    assert!(text(&missing).contains("nowhere is not a directory"), "{}", text(&missing));
     let empty = place.punctual(&["trend", "."]);
     assert_eq!(empty.status.code(), Some(0), "{}", text(&empty));
     assert!(text(&empty).contains("no runs are kept in ."), "{}", text(&empty));

@@ -85,7 +85,7 @@ fn impossible_tunings_are_refused_before_any_change() {
         (elsewhere, &["experiment.toml"], "over ssh"),
         (sound, &["experiment.toml", "--target", "vm:6.12", "--cost", "true"], "--cost"),
         (endless, &["experiment.toml"], "give --block"),
-        (sound, &["experiment.toml", "--require", "skipped == 0"], "no figure of latencies"),
+        (sound, &["experiment.toml", "--require", "skipped == 0"], "not a figure of latencies"),
         (sound, &["experiment.toml", "--only", "no-such"], "no such setting"),
         (sound, &["experiment.toml", "--smallest", "0.5"], "--smallest"),
         (sound, &[], "what is to be measured?"),

@@ -30,7 +30,7 @@ fn number(link: &Path) -> Option<u32> {
 
 /// Rejects requests that would find no events of their threads, or those of others.
 pub(crate) fn check_ids() -> Result<(), StartError> {
-    let refused = |why| Err(StartError::Request(format!("threads are not found here: {why}")));
+    let refused = |why| Err(StartError::Request(format!("threads cannot be found: {why}")));
     foreign_ids().map_or(Ok(()), refused)
 }
 

@@ -16,7 +16,7 @@ pub enum StartError {
     )]
     Backend { backend: &'static str, why: String, remedy: Option<String> },
     /// No backend works here.
-    #[error("kernel events cannot be recorded here: {}", each_once(.0))]
+    #[error("kernel events cannot be recorded on this system: {}", each_once(.0))]
     None(Vec<StartError>),
 }
 

@@ -288,7 +288,7 @@ fn impossible(format: Format, why: &str) -> ExportError {
 
 /// The error of a format made from events if none were recorded.
 fn no_recording(format: Format) -> ExportError {
-    impossible(format, "it holds no recording of events; `punctual trace` makes one")
+    impossible(format, "it has no recording of events; `punctual trace` makes one")
 }
 
 /// The error of a format made from single samples if none were kept.

@@ -68,7 +68,7 @@ pub(crate) fn unavailable<T>(fact: &Fact<T>) -> String {
     match fact {
         Fact::Known(_) => String::new(),
         Fact::Unavailable(why) => format!("not to be counted: {why}"),
-        Fact::NotAsked => "nobody counted".to_owned(),
+        Fact::NotAsked => "not counted".to_owned(),
     }
 }
 

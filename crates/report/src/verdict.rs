@@ -37,7 +37,7 @@ pub fn of_reason(reason: &Reason) -> String {
         Reason::Worse(worse) => baseline::of_worse(worse),
         Reason::FewRuns { runs, missing, .. } => baseline::of_few(*runs, *missing),
         Reason::Leap(leap) => baseline::of_leap(leap),
-        Reason::NotHeld { why } => format!("not held against its baseline: {why}"),
+        Reason::NotHeld { why } => format!("not compared with its baseline: {why}"),
         Reason::StopAbove { series, latency, limit, seq } => {
             let sample = seq.map_or(String::new(), |seq| format!(" in sample {}", count(seq)));
             let limit =

@@ -148,8 +148,8 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
             }
             Length::Duration(duration) => {
                 let Some(period) = measure.workload.period() else {
-                    let why = "how long it was measured is unknown without a period: only \
-                               `forever` and timers are continued";
+                    let why = "without a period the measured time is unknown: only `forever` and \
+                               timers can be continued";
                     return Err(why.to_owned());
                 };
                 let periods = i64::try_from(of(|losses| losses.expected())).unwrap_or(i64::MAX);

@@ -105,7 +105,7 @@ pub struct Drained {
 fn attacher(backend: Backend) -> Result<CycleRecorder, Failure> {
     let cpus = request::online_cpus()?;
     CycleRecorder::start(&cpus, true, backend).map_err(|why| {
-        Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
+        Failure::refused(format!("cycles of programs cannot be measured on this system: {why}"))
     })
 }
 

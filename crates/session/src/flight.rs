@@ -208,7 +208,7 @@ const DIED: &str = "the flight recorder thread died; this is a bug. The windows 
                     then are in the bundle";
 
 /// The beginning of the error on a system without a flight recorder.
-pub(crate) const NOT_EXPLAINED: &str = "the worst samples cannot be explained here: ";
+pub(crate) const NOT_EXPLAINED: &str = "the worst samples cannot be explained on this system: ";
 
 fn start_recorder(request: Request) -> Result<Recorder, Failure> {
     Recorder::start(request).map_err(|why| match why {

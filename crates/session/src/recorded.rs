@@ -42,7 +42,7 @@ pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
 pub fn required(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
     let none = || {
         let path = bundle.directory.display();
-        Failure::refused(format!("{path} holds no recording of events; `punctual trace` makes one"))
+        Failure::refused(format!("{path} has no recording of events; `punctual trace` makes one"))
     };
     readable(bundle)?;
     open(bundle).ok_or_else(none)

@@ -53,7 +53,7 @@ pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
 /// virtual time: no test may hold on some of these numbers only (`./x test --timelines N`).
 ///
 /// # Panics
-/// `PUNCTUAL_TIMELINE` is no number, or a large one.
+/// `PUNCTUAL_TIMELINE` is not a number, or a large one.
 pub fn timeline() -> usize {
     let text = std::env::var("PUNCTUAL_TIMELINE").unwrap_or_else(|_| "0".into());
     let number = text.parse::<usize>().ok().filter(|number| *number < 10_000);

@@ -11,8 +11,8 @@ pub enum TraceError {
     Read(#[from] io::Error),
     /// The format is not recognised.
     #[error(
-        "this is no trace that is known here: trace.dat, perf.data, Perfetto, directories of LTTng \
-         and text of ftrace are{hint}"
+        "unknown format of a trace: known are trace.dat, perf.data, Perfetto, directories of LTTng \
+         and text of ftrace{hint}"
     )]
     Unrecognized {
         /// A guess at what the file is instead.

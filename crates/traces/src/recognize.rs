@@ -55,7 +55,7 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
         () if begins(b"BZh") => "; this file is compressed by bzip2: unpack it first",
         () if begins(b"PK\x03\x04") => "; this file is a ZIP archive: unpack it first",
         () if begins(b"version https://git-lfs") => {
-            "; this file stands for one that Git LFS has: fetch it first"
+            "; this file is a pointer of Git LFS: fetch its content first"
         }
         () => "",
     };

@@ -147,7 +147,7 @@ impl Trace {
             add(id, severity, format!("The trace lacks something: {missing}."));
         }
         if decoder.lost_uncounted {
-            let message = "The trace says that events are missing, but not how many: each such \
+            let message = "The trace shows that events are missing, but not how many: each such \
                            place counts as one."
                 .to_owned();
             add("trace-lost", Severity::Warning, message);

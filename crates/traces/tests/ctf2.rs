@@ -282,10 +282,10 @@ fn metadata_of_ctf_2_that_cannot_be_read_is_refused_with_its_place() {
         (
             r#"{"path":["rest_length"]}"#,
             r#"{"path":[7]}"#,
-            "`length-field-location` is no location",
+            "`length-field-location` is not a location",
         ),
-        (r#""length":27"#, r#""length":65"#, "a size is none that is read"),
-        (r#""alignment":8"#, r#""alignment":7"#, "an alignment is none"),
+        (r#""length":27"#, r#""length":65"#, "unsupported size"),
+        (r#""alignment":8"#, r#""alignment":7"#, "unsupported alignment"),
         ("[31,31]", "[31]", "a range is none"),
         ("null-terminated-string\"", "null-terminated-string\",\"encoding\":\"utf-16le\"", "UTF-8"),
         ("static-length-string", "static-length-tensor", "`static-length-tensor` are not read"),

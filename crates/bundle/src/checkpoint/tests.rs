@@ -120,7 +120,7 @@ fn hostile_sizes_are_refused() {
     assert!(decode(&sealed(&many_worst)).is_err());
     let mut header = sealed(&[0; 40]);
     header[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(decode(&header).unwrap_err(), "it holds no whole checkpoint");
+    assert_eq!(decode(&header).unwrap_err(), "it has no complete checkpoint");
 }
 
 proptest! {

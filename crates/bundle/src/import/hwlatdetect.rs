@@ -215,7 +215,7 @@ fn watched(of: &Recorded) -> Option<Finding> {
         evidence +=
             &format!("; {} on each of {} CPUs", part(share / cpus.len() as f64), cpus.len());
     }
-    let message = message + ": the largest is no upper bound";
+    let message = message + ": the largest is not an upper bound";
     (share < 1.0 || evidence.contains("each")).then(|| {
         Finding::new("watched-in-part", Severity::Warning, "", message).evidence(evidence).remedy(
             "let it run longer, with a larger --width; `punctual measure spin` watches all of the \

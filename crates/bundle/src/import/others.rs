@@ -79,7 +79,7 @@ const PERF_DATA: &str = "`punctual explain perf.data` reads the file that perf r
                          `punctual recipe perf` prints how";
 const MEASURE: &str = "`punctual measure` measures latencies, `punctual probe` durations of \
                        functions";
-const NO_LATENCIES: &str = "it holds no latencies: run it as a load, and measure beside it";
+const NO_LATENCIES: &str = "it has no latencies: run it as a load, and measure at the same time";
 
 /// Why a text is refused, in a sentence that names its format if recognised.
 pub fn refusal_of_text(text: &str, known: &str) -> String {

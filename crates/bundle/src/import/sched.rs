@@ -204,7 +204,8 @@ fn table(tasks: &[Task]) -> Table {
 }
 
 fn causes_elsewhere() -> Finding {
-    let message = "a delay of `perf sched` has no cause: the table does not hold who ran meanwhile";
+    let message = "a delay of `perf sched` has no cause: the table does not show which tasks ran \
+                   meanwhile";
     Finding::new("causes-not-in-source", Severity::Note, "", message)
         .remedy("`punctual explain perf.data` shows it, of the file that perf sched record wrote")
 }

@@ -265,7 +265,7 @@ impl Reading {
         if self.max.is_some() {
             return Err(Malformed::at(
                 at,
-                "something other than a comment stands after the histogram",
+                "the histogram is followed by something other than a comment",
             ));
         }
         let numbers = numbers(line, at)?;
@@ -512,8 +512,8 @@ fn missing_values(thread: &Thread, missing: u64) -> Finding {
 /// Latencies below 0: the clock was set, or a timer expired early.
 fn negative_values(thread: &Thread, count: u64, least: i64) -> Finding {
     let name = thread.name();
-    let message = "latencies below 0 are no latencies, and count as 0: minimum, mean and median \
-                   are those of wrong samples";
+    let message = "negative latencies are invalid and count as 0: minimum, mean and median include \
+                   invalid samples";
     Finding::new("negative-latencies", Severity::Warning, name.clone(), message)
         .evidence(format!("{name}: at least {count} of {}, down to {least}", thread.cycles()))
         .remedy("measure with CLOCK_MONOTONIC (cyclictest: without -c 1)")

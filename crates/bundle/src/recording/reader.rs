@@ -97,7 +97,7 @@ impl Recording {
             Ok(document) => document,
             Err(error) => {
                 let lack = if error.is_missing() {
-                    "what it is of is not known"
+                    "its subject is unknown"
                 } else {
                     "its events have no names"
                 };
@@ -160,7 +160,7 @@ impl Recording {
             // is reported already.
             rest if !self.document.complete => {
                 self.damage.push(format!(
-                    "{}: {rest} bytes at the end are no whole block",
+                    "{}: {rest} bytes at the end are not a complete block",
                     path.display()
                 ));
                 Ok(())

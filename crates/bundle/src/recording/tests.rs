@@ -110,7 +110,7 @@ fn unwritten_and_damaged_events_are_counted_as_missing() {
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(bundle.path()).unwrap();
     assert_eq!(recording.recorded().sources.iter().map(|source| source.recorded).sum::<u64>(), 500);
-    assert!(recording.damage[0].contains("no whole block"), "{:?}", recording.damage);
+    assert!(recording.damage[0].contains("not a complete block"), "{:?}", recording.damage);
 }
 
 #[test]

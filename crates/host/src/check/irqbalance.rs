@@ -71,7 +71,10 @@ impl Ban {
             let evidence = format!("{path} has {MASK}={}", clip(&value));
             return match read_mask(&value) {
                 Some(cpus) => Ban::Cpus(cpus, evidence),
-                None => Ban::Unknown(format!("{evidence}, which is no mask to irqbalance")),
+                None => Ban::Unknown(format!(
+                    "{evidence}, which irqbalance does not accept as a \
+                                              mask"
+                )),
             };
         }
         let Some((value, path)) = list else { return Ban::Detected };
@@ -79,7 +82,7 @@ impl Ban {
         match value.trim().parse::<CpuSet>() {
             _ if value.is_empty() => Ban::Empty(evidence),
             Ok(cpus) if !cpus.is_empty() => Ban::Cpus(cpus, evidence),
-            _ => Ban::Unknown(format!("{evidence}, which is no list to irqbalance")),
+            _ => Ban::Unknown(format!("{evidence}, which irqbalance does not accept as a list")),
         }
     }
 }

@@ -62,7 +62,7 @@ impl ListReader<'_> {
     }
 
     fn region(&self, part: &str) -> Result<Region, BootList> {
-        let wrong = || BootList::Refused(format!("`{}` is no part of a list", clip(part)));
+        let wrong = || BootList::Refused(format!("`{}` is not part of a list", clip(part)));
         let (range, pattern) = match part.split_once(':') {
             Some((range, pattern)) => (range, Some(pattern)),
             None => (part, None),
@@ -103,7 +103,7 @@ impl ListReader<'_> {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
             Ok(cpu) if digits => Ok(Number::Cpu(cpu)),
-            _ => Err(BootList::Refused(format!("`{}` is no part of a list", clip(part)))),
+            _ => Err(BootList::Refused(format!("`{}` is not part of a list", clip(part)))),
         }
     }
 

@@ -112,8 +112,9 @@ impl Preemption {
                         "{why}; neither the kernel's version nor a configuration shows the model"
                     )
                 }
-                _ => "/sys/kernel/debug/sched/preempt does not mark a model that is known here"
-                    .into(),
+                _ => {
+                    "/sys/kernel/debug/sched/preempt does not show a known preemption model".into()
+                }
             }),
         }
     }

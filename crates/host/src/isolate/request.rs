@@ -70,9 +70,9 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
     } else if name == "." || name == ".." || name.contains('/') {
         "it would leave its place in the cgroup tree"
     } else if name.chars().any(char::is_control) {
-        "it holds a control character"
+        "it contains a control character"
     } else if name.contains(char::is_whitespace) {
-        "it holds white space"
+        "it contains white space"
     } else if ["cgroup.", "cpuset."].iter().any(|prefix| name.starts_with(prefix)) {
         "the kernel's own files begin like that"
     } else {

@@ -233,7 +233,7 @@ impl Journal<'_> {
             // Undo tries it once more.
             Some(error) => Effect::Refused {
                 errno: error.errno(),
-                why: format!("what it changed is not restored: {error}"),
+                why: format!("its changes are not restored: {error}"),
             },
             None => {
                 Effect::Changed { old: "online".into(), now: "offline and online again".into() }

@@ -71,7 +71,7 @@ impl Ticks for Counter {
     }
     fn name(&self) -> &'static str {
         match self.clock {
-            CLOCK_MONOTONIC => "CLOCK_MONOTONIC (no counter is trusted here)",
+            CLOCK_MONOTONIC => "CLOCK_MONOTONIC (no counter is trusted on this machine)",
             CLOCK_CNTVCT => "the virtual counter (CNTVCT_EL0)",
             _ => "the time stamp counter (rdtsc)",
         }

@@ -305,8 +305,11 @@ impl Task for Spinner {
                     notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
                 }
                 if let Some(stolen) = found.stolen {
-                    let title =
-                        format!("steal time meanwhile, by /proc/stat, in ticks ({})", self.series);
+                    let title = format!(
+                        "steal time during the measurement, by /proc/stat, in ticks \
+                                 ({})",
+                        self.series
+                    );
                     notes.figures.push(Figure::new("steal", title, stolen.ns() as f64, "ns"));
                 }
                 let counted = found

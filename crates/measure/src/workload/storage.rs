@@ -320,7 +320,7 @@ impl Observer for Watch {
             let claimed = forced.load(Ordering::Acquire);
             let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
             let tolerance =
-                Tolerance::EXACT.any_more("what other tasks wrote to the device meanwhile");
+                Tolerance::EXACT.any_more("writes of other tasks to the device meanwhile");
             let what = "records forced to the device, at least";
             let source = self.place.counts_file();
             let validation =

@@ -38,7 +38,8 @@ pub(super) fn prepare(
         let subject = series.name.clone();
         let describe = |why: io::Error| {
             format!(
-                "what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?"
+                "cannot create the object it works on: {why}: are too many files open (`ulimit \
+                 -n`)?"
             )
         };
         let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;

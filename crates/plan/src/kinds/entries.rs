@@ -79,7 +79,7 @@ impl EntriesPlan {
         if let Some(name) = &of.thread {
             let number = name.strip_prefix("cpu").and_then(|number| number.parse().ok());
             match number.filter(|number| cpu_label(*number) == *name) {
-                None => return Some(format!("`{name}` is no CPU: they are called `cpu3`")),
+                None => return Some(format!("`{name}` is not a CPU: CPUs are named like `cpu3`")),
                 Some(cpu) if !cpus.contains(cpu) => {
                     let why =
                         format!("it is about CPU {cpu}, which is not measured (CPU {cpus} is)");

@@ -151,7 +151,7 @@ impl SwitchSpec {
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             problems.wrong(
                 &self.working_set,
-                "a working set stands in the list twice",
+                "a working set is listed twice",
                 "name each size once",
             );
         }

@@ -46,7 +46,7 @@ parameters! {
         /// Which one: `clock-gettime` reads CLOCK_MONOTONIC, bypassing the vDSO; `read` and `write`
         /// transfer one byte, eight for an eventfd; `futex-wake` has no waiter; `number` is any
         /// call, by its number.
-        call: Call = Call::Getpid, word("a system call that has a name here");
+        call: Call = Call::Getpid, word("a system call known by name");
         /// What `read` and `write` work on: `null`, `pipe` or `eventfd`; they never block, because
         /// an untimed call prepares each of them.
         target: Target = Target::Null, word("something to read and write");

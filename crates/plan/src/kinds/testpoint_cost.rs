@@ -84,11 +84,7 @@ impl TestpointCostSpec {
         }
         let repeated = |(k, one): (usize, &PointMechanism)| plan.mechanisms[..k].contains(one);
         if plan.mechanisms.iter().enumerate().any(repeated) {
-            problems.wrong(
-                &self.mechanisms,
-                "a mechanism stands in the list twice",
-                "name each once",
-            );
+            problems.wrong(&self.mechanisms, "a mechanism is listed twice", "name each once");
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum CellError {
     #[error("these axes make {0} cells, more than {MAX_CELLS}: leave some out")]
     TooMany(u128),
     /// All combinations are excluded.
-    #[error("every cell is left out by an `[[exclude]]`")]
+    #[error("every cell is excluded by an `[[exclude]]`")]
     None,
     /// A value that cannot be applied to the experiment.
     #[error("the value `{value}` of the axis `{axis}` cannot be applied: {why}")]

@@ -40,7 +40,7 @@ section! {
             text("NAME", values::name),
             ["that of the experiment, else the file's name without its extension"];
         /// The file that holds the experiment, beside this one.
-        key experiment: String, path_text(), ["the experiment's sections stand in the lab file"];
+        key experiment: String, path_text(), ["the experiment's sections are in the lab file"];
         /// What every series of every cell must hold: a requirement, an array of them, or a table
         /// of them by measure. It belongs to no cell: a change of it does not repeat any run.
         key require: Requirements, any(requirements_type(), requirements), ["nothing"];

@@ -105,7 +105,7 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     beside: Beside,
-    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// Run CMD as this user (name or number), with its groups and no other rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
     user: Option<String>,
@@ -186,7 +186,7 @@ fn pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| {
         let text = text.escape_debug();
         format!(
-            "`{text}` is no process id; for all processes of that name: punctual attach --comm \
+            "`{text}` is not a process id; for all processes of that name: punctual attach --comm \
              {text}; to start it: punctual attach -- {text}"
         )
     })

@@ -27,14 +27,14 @@ pub struct Beside {
     /// Also write the verdicts as LAVA lines to this file
     #[arg(long, value_name = "FILE")]
     lava: Option<PathBuf>,
-    /// Hold the figures against earlier ones of the same experiment or program, machine and kernel,
+    /// Compare the figures with earlier ones of the same experiment or program, machine and kernel,
     /// which this directory keeps: worse than they were is not met (docs/trend.md)
     #[arg(long, value_name = "DIR")]
     baseline: Option<PathBuf>,
-    /// What is tried, by its commit, for the records of --baseline [default: as the CI names it]
+    /// The tested commit, for the records of --baseline [default: as the CI names it]
     #[arg(long, value_name = "ID", requires = "baseline")]
     commit: Option<String>,
-    /// A run that cannot be judged yet, as too few are kept, is undecided (exit code 4)
+    /// A run with too few earlier runs to compare with is undecided (exit code 4)
     #[arg(long, requires = "baseline")]
     baseline_required: bool,
 }

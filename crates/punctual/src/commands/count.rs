@@ -51,7 +51,7 @@ pub struct Args {
     /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// Also print how many there were a second, in each interval: a line on standard error
+    /// Also print the rate per second in each interval: a line on standard error
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true,
           default_missing_value = "1s", value_parser = interval)]
     live: Option<Nanos>,
@@ -61,7 +61,7 @@ pub struct Args {
     /// Write JSON (punctual-counts/1) to this file; the command keeps its standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
-    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// Run CMD as this user (name or number), with its groups and no other rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
     user: Option<String>,

@@ -92,10 +92,10 @@ pub struct Args {
         default_value = "sched,irq,softirq"
     )]
     events: Vec<String>,
-    /// Of these events only those of or about tasks of this name
+    /// Record only the events of or about tasks of this name
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     comm: Vec<String>,
-    /// Of these events only those of or about these processes or threads; `probed` is the process
+    /// Record only the events of or about these processes or threads; `probed` is the process
     /// whose functions are timed
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     events_pid: Vec<EventsPid>,
@@ -111,7 +111,7 @@ pub struct Args {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
-    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// Run CMD as this user (name or number), with its groups and no other rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
     user: Option<String>,

@@ -9,7 +9,7 @@ use punctual_record::names_of_tracepoints;
 
 /// Print how another tool records what `punctual explain` needs
 ///
-/// The line runs as it stands, on the machine that is to be examined: only there is that tool
+/// The line runs unchanged on the machine to be examined: only there is that tool
 /// needed, and punctual is not. What it writes is read by `punctual explain FILE`, anywhere.
 #[derive(clap::Args)]
 #[command(

@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The output file; `-` is standard output [default: report.html in the first of
-    /// them; beside a comparison]
+    /// them; next to a comparison]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also show this interval of a recording, written as for `punctual pairs`: `A->B`

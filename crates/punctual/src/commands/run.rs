@@ -58,7 +58,7 @@ pub struct Args {
     /// Set a key of every [[measure]] of the file, as `--set period=200us`; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
-    /// Measure this long, whatever the file says
+    /// Measure this long (overrides durations in the file)
     #[arg(long, value_name = "DURATION")]
     duration: Option<Nanos>,
     #[command(flatten)]

@@ -95,7 +95,7 @@ pub struct Args {
     /// Do not show progress or a summary
     #[arg(long, short)]
     quiet: bool,
-    /// Run CMD as this user (name or number), in his groups and with none of our rights; needs root
+    /// Run CMD as this user (name or number), with its groups and no other rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
     user: Option<String>,

@@ -22,7 +22,7 @@ pub struct Args {
     /// Only runs of the last DURATION, as 30d
     #[arg(long, value_name = "DURATION")]
     since: Option<Nanos>,
-    /// Accept the newest run of each history as it is: later runs are held against it and those
+    /// Accept the newest run of each history as it is: later runs are compared with it and those
     /// after it alone
     #[arg(long, conflicts_with_all = ["since", "json", "report", "metrics"])]
     accept: bool,
@@ -41,7 +41,7 @@ pub struct Args {
 pub fn run(args: Args) -> Ending {
     if !args.directory.is_dir() {
         return Err(Failure::refused(format!(
-            "{} is no directory: name the one that was given to --baseline",
+            "{} is not a directory: name the one that was given to --baseline",
             shown(&args.directory)
         )));
     }

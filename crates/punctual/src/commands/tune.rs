@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// Tries the fixes of `punctual check` and the settings of `punctual isolate` that can be changed
 /// at run time, in randomised blocks of measuring, and compares the best set with the untouched
 /// machine in blocks of its own. Each setting is better, worse, without effect, or not resolved in
-/// the time, with an interval. Every change is journalled and taken back, also after kill -9.
+/// the time, with an interval. Every change is journalled and reverted, also after kill -9.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -74,8 +74,8 @@ struct TuneArgs {
     /// are tried, and it boots for each block (overrides [target] of the file)
     #[arg(long, value_name = "TARGET", conflicts_with = "resume")]
     target: Option<String>,
-    /// Try parameters of this machine's boot: it boots for each observation, and a service goes on
-    /// by itself; without --yes the plan is printed, and nothing is written
+    /// Try parameters of this machine's boot: it boots for each observation, and a service
+    /// continues by itself; without --yes the plan is printed, and nothing is written
     #[arg(long, conflicts_with_all = ["resume", "target"])]
     across_reboots: bool,
     /// How many blocks are measured in one boot
@@ -208,8 +208,8 @@ fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
         Outcome::Rebooting => {
             let place = shown(place);
             output::print(&format!(
-                "the machine boots, and the tuning goes on by itself\nso far: punctual tune report \
-                 {place}\nend it: systemctl stop punctual-tune; punctual tune undo {place}\n"
+                "the machine boots, and the tuning continues by itself\nso far: punctual tune \
+                 report {place}\nend it: systemctl stop punctual-tune; punctual tune undo {place}\n"
             ))?;
             Ok(Exit::Done)
         }

@@ -79,7 +79,7 @@ fn open(kind: u32, config: u64, function: &str) -> io::Result<OwnedFd> {
 fn not_there(function: &str, why: &io::Error) -> LoadError {
     let reason = match why.raw_os_error() {
         Some(libc::EINVAL) => {
-            "the kernel allows no probe there (it is marked notrace or nokprobe, or part of \
+            "the kernel does not allow a probe there (it is marked notrace or nokprobe, or part of \
              kprobes)"
         }
         Some(libc::ENOENT) => "there is no such function",

@@ -157,7 +157,7 @@ fn runs_in(directory: &Path) -> Result<BTreeSet<String>, ExportError> {
         }
         let damaged = |why: String| ExportError::Impossible {
             format: "parquet-tables",
-            why: format!("{} is no table of runs: {why}; remove it", path.display()),
+            why: format!("{} is not a table of runs: {why}; remove it", path.display()),
         };
         let reader = SerializedFileReader::new(File::open(&path)?)
             .map_err(|why| damaged(why.to_string()))?;

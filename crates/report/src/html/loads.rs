@@ -86,7 +86,7 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
         Column::text("Phase"),
         Column::text("Command"),
         Column::text("CPUs"),
-        Column::figures("Starts").meaning("how often it was started"),
+        Column::figures("Starts").meaning("number of starts"),
         Column::figures("Failures").meaning("how often it exited with a failure"),
     ];
     let all = || {

@@ -306,8 +306,8 @@ pub const REMEDIES: &[Remedy] = &[
         when: "a high-resolution timer ends the call",
         applies: |of| of.is_by(WITH_TIMERS),
         text: "Find why the awaited event did not come: a lost frame, a peer that is slow or gone; \
-               a shorter timeout of {who} bounds the delay. A wait that is meant as a pause, as of \
-               an idle worker, is no delay.",
+               a shorter timeout of {who} bounds the delay. Waits of an idle worker are not \
+               delays.",
         rules: &[],
     },
     Remedy {
@@ -340,9 +340,9 @@ pub const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "steal-without-hypervisor",
         cause: CauseKind::Steal,
-        when: "`hypervisor` is met: this is no guest",
+        when: "`hypervisor` is met: this is not a guest",
         applies: |of| of.is_met("hypervisor"),
-        text: "This machine is no guest: its firmware (SMI) stopped the CPUs. Measure with the \
+        text: "This machine is not a guest: its firmware (SMI) stopped the CPUs. Measure with the \
                workload `spin` on an otherwise idle machine, and ask the vendor for a firmware \
                with fewer SMIs.",
         rules: &["smi-count"],

@@ -583,8 +583,8 @@ impl Describer<'_> {
                 EventKind::Context { context, .. }
                     if context.softirqs_off || context.preempt_depth > 0 =>
                 {
-                    "; a stall is likely, as of a register read, which waits for all writes \
-                     before it"
+                    "; a stall is likely, such as a register read that waits for all earlier \
+                     writes"
                 }
                 _ => "",
             };

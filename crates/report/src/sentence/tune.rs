@@ -81,7 +81,7 @@ pub fn extent(document: &TuningDocument) -> String {
     }
     if document.repeated > 0 {
         let again = counted(document.repeated, "block");
-        text += &format!("; {again} more measured anew, as the machine drifted beside them");
+        text += &format!("; {again} repeated because the machine drifted");
     }
     if document.failed > 0 {
         text += &format!("; {} could not be used", counted(document.failed, "block"));
@@ -95,8 +95,8 @@ pub fn meaning(document: &TuningDocument) -> String {
         format!(" Blocks of the same settings differ by {between} (standard deviation).")
     });
     format!(
-        "At most {} of such tunings call any setting better or worse that is not (Holm). No \
-         effect: within ×{:.2} either way, shown. The set has blocks of its own.{spread}",
+        "At most {} of such tunings report a false effect of any setting (Holm). No \
+         effect: within ×{:.2} either way, shown. The set was measured in separate blocks.{spread}",
         format::percent(document.error_rate),
         document.margin
     )
@@ -111,7 +111,7 @@ pub fn ended(document: &TuningDocument, directory: &str) -> Option<String> {
             "nothing was measured: the reasons are below".to_owned()
         }
         TuningEnd::BlocksFailed => {
-            "too many blocks could not be used: blocks.jsonl says why of each".to_owned()
+            "too many blocks could not be used: blocks.jsonl has the reason for each".to_owned()
         }
         TuningEnd::Interrupted => {
             format!("it was interrupted: continue with `punctual tune --resume {directory}`")

@@ -32,7 +32,7 @@ fn columns() -> Vec<Column> {
         Column::figures("without", 1),
         Column::figures("added", 0),
         Column::text("95 % interval", 0)
-            .meaning("where the shift lies, at a confidence of at least 95 %"),
+            .meaning("interval of the shift, at a confidence of at least 95 %"),
         Column::text("shift", 0),
     ]
 }

@@ -16,7 +16,7 @@ pub fn extent(history: &TrendHistory) -> String {
     let day = |run: &TrendRun| run.created.strftime("%F").to_string();
     let runs = counted(history.runs.len() as u64, "run");
     let accepted = history.accepted.map_or(String::new(), |of| {
-        format!("; held against the runs since {}, which was accepted", of.strftime("%F %R UTC"))
+        format!("; compared with the runs since {}, which was accepted", of.strftime("%F %R UTC"))
     });
     match (history.runs.first(), history.runs.last()) {
         (Some(first), Some(last)) => format!("{runs}, {} to {}{accepted}", day(first), day(last)),

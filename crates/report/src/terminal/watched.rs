@@ -72,9 +72,9 @@ fn describe(bundle: &Bundle, state: &RunState) -> String {
             duration(*ago)
         ),
         RunState::Silent(None) => format!("started {since} UTC; nothing saved yet"),
-        RunState::Killed => format!(
-            "began {since} UTC; KILLED: it has no recorded end, and nobody writes it any more"
-        ),
+        RunState::Killed => {
+            format!("began {since} UTC; KILLED: no end was recorded, and the writer is gone")
+        }
         RunState::Ended(outcome) => format!("{}; began {since} UTC", plain(&outcome.to_string())),
     }
 }

@@ -9,7 +9,7 @@ use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let runs = counted(held.runs, "run");
     if let Some(why) = &held.not_held {
-        return vec![(Tone::Uncertain, format!("not held against its baseline: {why}"))];
+        return vec![(Tone::Uncertain, format!("not compared with its baseline: {why}"))];
     }
     if held.missing > 0 {
         return vec![(Tone::Uncertain, of_few(held.runs, held.missing))];

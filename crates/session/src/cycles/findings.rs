@@ -16,7 +16,7 @@ pub fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {
 pub fn left_over(subject: &str, span: Nanos) -> Finding {
     let message = format!("the last {}, until exit, are in no cycle", span.readable());
     Finding::new("time-in-no-cycle", Severity::Note, subject, message)
-        .remedy("what a thread does after its loop is in no figure: measure it by its own means")
+        .remedy("work of a thread after its loop is not measured: measure it in the program itself")
 }
 
 /// An undecided requirement on a thread of this name.
@@ -90,7 +90,7 @@ pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Findi
     }
     if left_out > 0 {
         let message =
-            format!("{} of further threads are left out", format::counted(left_out, "record"));
+            format!("{} of further threads are not shown", format::counted(left_out, "record"));
         let finding = Finding::new("threads-left-out", Severity::Warning, phase, message);
         findings.push(finding.remedy("name the threads: --thread"));
     }

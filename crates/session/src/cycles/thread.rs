@@ -484,7 +484,7 @@ impl Thread {
             count("skipped-releases", "releases without a cycle of their own", self.skipped),
             count(
                 "overruns",
-                "releases that passed while the cycle before went on",
+                "releases that passed while the previous cycle was still running",
                 self.overruns(),
             ),
             per_cycle("blockings", "waits within a cycle", totals.blocks),

@@ -34,9 +34,9 @@ impl FromStr for At {
     fn from_str(text: &str) -> Result<At, String> {
         let cannot = || {
             format!(
-                "`{text}` is no stamp of a trace and no interval: write seconds as the trace has \
-                 them (17000.012110), or µs of a latency tracer (54984us), or two of them with \
-                 `..` between"
+                "`{text}` is neither a timestamp of a trace nor an interval: write seconds as the \
+                 trace has them (17000.012110), or µs of a latency tracer (54984us), or two of \
+                 them with `..` between"
             )
         };
         let (from, to) = text.split_once("..").unwrap_or((text, text));

@@ -199,7 +199,8 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
             }))
         }
         Err(why) => {
-            let message = "kernel events cannot be recorded here; only test points are recorded";
+            let message = "kernel events cannot be recorded on this system; only test points are \
+                           recorded";
             let finding = Finding::new("no-kernel-events", Severity::Warning, "recording", message);
             Ok((
                 None,

@@ -73,7 +73,8 @@ impl State {
                 State::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
             }
             Err(why) => {
-                let message = "the latency of all samples cannot be accounted by cause here";
+                let message = "the latency of all samples cannot be accounted by cause on this \
+                               system";
                 let finding =
                     Finding::new("account-unavailable", Severity::Warning, "account", message);
                 let off = "`account = false` in [explain] disables it";

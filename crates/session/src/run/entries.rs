@@ -426,7 +426,10 @@ impl EntriesRun {
 fn start(chosen: &CpuSet, backend: Backend) -> Result<Entries, Failure> {
     let online = request::online_cpus()?;
     Entries::start(chosen, &online, backend).map_err(|why| {
-        Failure::refused(format!("entries into the kernel cannot be recorded here: {why}"))
+        Failure::refused(format!(
+            "entries into the kernel cannot be recorded on this system: \
+                                  {why}"
+        ))
     })
 }
 
@@ -452,7 +455,7 @@ fn not_seen(subject: &str, cpu: usize, (lost, left_out, own): (u64, u64, u64)) -
     };
     let lost = finding("entries-lost", lost, "record", "of entries lost: the buffer was full");
     let left_out =
-        finding("entries-left-out", left_out, "record", "of entries in no row: too many rows");
+        finding("entries-left-out", left_out, "record", "of entries without a row: too many rows");
     let own = finding(
         "own-entries-lost",
         own,

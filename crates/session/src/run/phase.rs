@@ -380,8 +380,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 }
                 Event::Lost { events } => {
                     return Err(format!(
-                        "{} of loads were lost, because punctual was stopped: what the loads did \
-                         is unknown",
+                        "{} of loads were lost, because punctual was stopped: the activity of the \
+                         loads is unknown",
                         counted(events, "event")
                     )
                     .into());

@@ -36,7 +36,7 @@ pub fn import(
     let origin = format!("import: {}", trace.format().word());
     let mut converted = convert(directory, &mut trace, TraceOptions { name, origin, cycles })?;
     if converted.none.is_some() && !converted.has_moments && is_table(path) {
-        let why = "it holds figures of a tracer of the kernel, and no events";
+        let why = "it has figures of a kernel tracer, but no events";
         let file = shown(path);
         converted.none = Some(format!("{why}\nhelp: `punctual import {file}` reads the figures"));
     }

@@ -23,7 +23,7 @@ fn margins(sides: [(&Indexed, &str); 2]) -> Result<Vec<Equivalence>, String> {
         [] => Ok(Vec::new()),
         [none] if none.is_empty() => Ok(Vec::new()),
         [one] => one.split(", ").map(|text| text.parse().map_err(refused)).collect(),
-        _ => Err("the plans state different margins: none stood before both sides were measured"
+        _ => Err("the plans state different margins: none was set before both sides were measured"
             .to_owned()),
     }
 }

@@ -37,8 +37,8 @@ impl Figure {
             matches!(of.requirement.comparison, Comparison::Less | Comparison::LessOrEqual);
         if !is_upper {
             return Err(format!(
-                "`{}` is no figure of latencies that settings could make smaller: ask for a \
-                 percentile, as p99.9, for the mean or for max",
+                "`{}` is not a figure of latencies that settings could reduce: request a \
+                 percentile such as p99.9, the mean or max",
                 of.requirement.metric
             ));
         }

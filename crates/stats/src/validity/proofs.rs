@@ -99,7 +99,7 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
         }
     }
     if cut_off {
-        let why = "a part of the run was cut off: how it was measured is unknown";
+        let why = "a part of the run was cut off: its validity is unknown";
         all.push(proof(ProofWord::Scheduling, phase.meta.name.as_str(), unknown(why)));
     }
     all

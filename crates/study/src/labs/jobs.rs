@@ -203,7 +203,7 @@ impl Planned {
         let known = |cell: usize| self.times.factor(&self.kind(cell)).map(|(_, runs)| runs as u64);
         let runs = (0..self.cells.len()).filter_map(known).max();
         match (own, runs) {
-            (0, None) => "no run of this kind is known here".to_owned(),
+            (0, None) => "no earlier run of this kind is known".to_owned(),
             (0, Some(runs)) => {
                 format!("from {} of this kind here", counted(runs, "earlier run"))
             }

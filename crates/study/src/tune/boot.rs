@@ -21,7 +21,12 @@ const PARAMETERS: [Parameter; 15] = [
     ("preempt-full", "preempt=full", "the kernel is preempted wherever it holds no lock"),
     ("preempt-lazy", "preempt=lazy", "real-time tasks preempt at once, others at the tick"),
     ("skewed-tick", "skew_tick=1", "ticks of the CPUs come one after the other"),
-    ("no-tick-stop", "nohz=off", "the tick goes on while a CPU is idle: no exit from that"),
+    (
+        "no-tick-stop",
+        "nohz=off",
+        "the tick continues while a CPU is idle: no exit from tickless \
+                                  idle",
+    ),
     ("idle-poll", "idle=poll", "idle CPUs spin, and are there at once"),
     ("shallow-idle", "processor.max_cstate=1", "idle CPUs sleep lightly"),
     ("no-hugepages", "transparent_hugepage=never", "pages are not merged and compacted"),

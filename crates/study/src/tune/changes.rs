@@ -108,7 +108,7 @@ fn not_restored(report: &UndoReport) -> Failure {
         })
         .collect();
     Failure::failed(format!(
-        "not all settings could be taken back:\n  {}\nhelp: `punctual isolate undo --force` \
+        "not all settings could be reverted:\n  {}\nhelp: `punctual isolate undo --force` \
          restores what another program changed",
         why.join("\n  ")
     ))

@@ -118,7 +118,7 @@ fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<Kept> {
     all
 }
 
-const NOT_PLAIN: &str = "its name or value cannot stand in such a file";
+const NOT_PLAIN: &str = "its name or value cannot be written to such a file";
 
 /// Whether these words have no special meaning in any of these files.
 fn is_plain_words(text: &str) -> bool {

@@ -122,7 +122,7 @@ impl Reader {
             let known = self.known.get(name).cloned();
             return known.ok_or_else(|| format!("`{}` is not declared", name.escape_debug()));
         }
-        let of = value.as_object().ok_or("a class of fields is no object")?;
+        let of = value.as_object().ok_or("a field class is not an object")?;
         let kind = word(of, "type").unwrap_or("without a type");
         let text = Type::Integer(Integer { text: true, ..BYTE });
         let encoding = word(of, "encoding").is_none_or(|encoding| encoding == "utf-8");
@@ -199,14 +199,14 @@ fn word<'a>(of: &'a Object, key: &str) -> Option<&'a str> {
 
 fn number(of: &Object, key: &str, missing: u64) -> Read<u64> {
     let found = of.get(key).map_or(Some(missing), Value::as_u64);
-    found.ok_or_else(|| format!("its `{key}` is no number"))
+    found.ok_or_else(|| format!("its `{key}` is not a number"))
 }
 
 fn align(of: &Object, key: &str, missing: u64) -> Read<u32> {
     let bits = number(of, key, missing)?;
     match bits.is_power_of_two() && bits <= MOST_ALIGN {
         true => Ok(bits as u32),
-        false => Err("an alignment is none that is read".to_owned()),
+        false => Err("unsupported alignment".to_owned()),
     }
 }
 
@@ -261,7 +261,7 @@ fn fixed(of: &Object, kind: &str) -> Read<Type> {
             Ok(Type::Float { size: size as u32, align })
         }
         (_, 1..=64) => Ok(Type::Integer(Integer { size: size as u32, align, ..integer })),
-        _ => Err("a size is none that is read".to_owned()),
+        _ => Err("unsupported size".to_owned()),
     }
 }
 
@@ -283,7 +283,7 @@ fn aligned(of: &Object, class: Type) -> Read<Type> {
 
 /// The location of another field: from a part of the packet, or upwards from where it is.
 fn path(of: &Object, key: &str) -> Read<Path> {
-    let wrong = || format!("its `{key}` is no location");
+    let wrong = || format!("its `{key}` is not a location");
     let location = of.get(key).ok_or_else(wrong)?;
     let elements = location.as_array().or_else(|| location.get("path")?.as_array());
     let elements = elements.ok_or_else(wrong)?;

@@ -69,7 +69,7 @@ fn token(rest: &str, first: char, line: u32) -> Result<(Token, usize), TraceErro
         return text(rest).ok_or_else(|| broken(line, "a text has no end"));
     }
     let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-    let sign = sign.ok_or_else(|| broken(line, "a sign stands where none may"))?;
+    let sign = sign.ok_or_else(|| broken(line, "unexpected character"))?;
     Ok((Token::Sign(sign), sign.len()))
 }
 

@@ -320,21 +320,21 @@ impl Parser {
     fn bits(&self, value: &Value, most: i64) -> Read<u32> {
         match value {
             Value::Number(bits) if (1..=most).contains(bits) => Ok(*bits as u32),
-            _ => self.wrong("a size is none that is read"),
+            _ => self.wrong("unsupported size"),
         }
     }
 
     fn align(&self, value: &Value) -> Read<u32> {
         match value {
             Value::Number(bits) => self.power_of_two(*bits),
-            Value::Text(_) => self.wrong("an alignment is none that is read"),
+            Value::Text(_) => self.wrong("unsupported alignment"),
         }
     }
 
     fn power_of_two(&self, bits: i64) -> Read<u32> {
         match u64::try_from(bits) {
             Ok(bits) if bits.is_power_of_two() && bits <= MOST_ALIGN => Ok(bits as u32),
-            _ => self.wrong("an alignment is none that is read"),
+            _ => self.wrong("unsupported alignment"),
         }
     }
 

@@ -150,8 +150,8 @@ impl Analyses {
                 into.threads.push(Thread { cpu, name, ..Thread::of_values(index, [value]) });
             }
         }
-        let message = "only the latency that stopped rtla is in it: there is no distribution, and \
-                       how many were shorter is not known";
+        let message = "it has only the latency that stopped rtla: there is no distribution, and \
+                       the number of shorter ones is unknown";
         into.findings.push(
             Finding::new("only-above-threshold", Severity::Note, "", message)
                 .remedy("import the table or histogram that rtla printed before it, too"),
@@ -218,7 +218,7 @@ impl Analyses {
             vec![cpu, function.as_str().into()]
         };
         let rows = self.all.iter().flat_map(|one| one.stack.iter().map(move |of| row(one.cpu, of)));
-        let title = "where the blocking thread was at the timer's interrupt";
+        let title = "stack of the blocking thread at the timer interrupt";
         table("rtla-stack", title, &[("cpu", ""), ("function", "")], rows.collect())
     }
 }

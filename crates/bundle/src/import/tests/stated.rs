@@ -282,8 +282,8 @@ fn coverage_and_smis_of_hwlatdetect_are_reported() {
     let watched = finding(text, "watched-in-part");
     assert_eq!(
         watched.message,
-        "gaps were looked for in 50 % of the time, on one CPU at once: the largest is no upper \
-         bound"
+        "gaps were looked for in 50 % of the time, on one CPU at once: the largest is not an \
+         upper bound"
     );
     assert!(watched.evidence.unwrap().ends_with("on each of 4 CPUs"));
     let gaps = table(text, "gaps");

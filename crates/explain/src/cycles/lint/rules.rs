@@ -325,7 +325,7 @@ fn timer_slack(of: &Subject<'_>) -> Option<Violation> {
                 "give it a real-time policy, which has no timer slack, or call \
                  prctl(PR_SET_TIMERSLACK, 1)"
             }
-            Some(_) => "call prctl(PR_SET_TIMERSLACK, 1): a real-time policy is refused to it",
+            Some(_) => "call prctl(PR_SET_TIMERSLACK, 1): it may not use a real-time policy",
         },
     )
 }
@@ -382,8 +382,8 @@ fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
              the tasks named"
         }
         _ if of.facts.refused.is_some() => {
-            "give it a CPU of its own (`punctual isolate create CPU`): a real-time policy is \
-             refused to it"
+            "give it a CPU of its own (`punctual isolate create CPU`): it may not use \
+             a real-time policy"
         }
         _ => "give it a real-time policy, and a CPU of its own (`punctual isolate create CPU`)",
     };

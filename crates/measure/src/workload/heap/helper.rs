@@ -69,7 +69,7 @@ impl Allocator {
         let read = File::open(&real).and_then(|mut file| file.read_exact(&mut magic));
         read.map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
         if magic != *b"\x7fELF" {
-            return Err(format!("allocator {shown} is not a library (it is no ELF file): {help}"));
+            return Err(format!("allocator {shown} is not a library (not an ELF file): {help}"));
         }
         // ld.so(8): LD_PRELOAD is a list without quoting.
         if real.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {

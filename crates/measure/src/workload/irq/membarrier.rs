@@ -177,8 +177,8 @@ pub fn run(
             vain += 1;
             if vain >= VAIN_MAX {
                 return Err(io::Error::other(
-                    "the CPU to be interrupted never ran the thread that waits there: is it used \
-                     by tasks of a higher priority?",
+                    "the CPU to be interrupted never ran the thread that waits there: do tasks of \
+                     a higher priority use it?",
                 ));
             }
             continue;

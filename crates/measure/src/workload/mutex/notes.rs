@@ -176,7 +176,7 @@ impl Account {
         let (rounds, ..) = self.segment.arena.integral();
         let taken = self.segment.arena.acquisitions();
         let hold = Segment::shorter_hold(self.plan.hold)
-            .map_or(String::new(), |hold| format!(", the lock held for {hold} at most"));
+            .map_or(String::new(), |hold| format!(", the lock held for at most {hold}"));
         let each: Result<Vec<&[u64]>, String> =
             counted().map(|counted| counted.futex.as_deref().map_err(Clone::clone)).collect();
         let lock_calls =

@@ -240,7 +240,7 @@ fn local(port: u16) -> SocketAddr {
 fn no_port(port: u16, what: &str, why: &io::Error) -> String {
     let help = match why.kind() {
         ErrorKind::AddrInUse => {
-            ": another program has it: choose another `port`, or 0 for one that is free"
+            ": another program uses it: choose another `port`, or 0 for a free one"
         }
         ErrorKind::PermissionDenied => {
             ": ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one"

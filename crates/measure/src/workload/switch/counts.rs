@@ -147,7 +147,7 @@ fn refused(leader: &Leader) -> Option<Finding> {
 /// If tasks run on several CPUs, one may get its turn before it has slept, which saves a switch
 /// that nothing counts.
 const FOUND: &str =
-    "on several CPUs a task may find its turn there before it sleeps, which nothing counts";
+    "on several CPUs a task may get its turn before it sleeps, which is not counted";
 
 /// The whole run, by the kernel's counts of each task.
 fn own_counts(leader: &Leader) -> Validation {
@@ -206,7 +206,7 @@ impl Segment {
         let tolerance =
             Tolerance::EXACT.either(2 * self.strays, "turns out of order, two switches each").more(
                 self.others.unwrap_or(0),
-                "switches away from whatever else ran on the CPU, each after a preemption",
+                "switches away from other tasks on the CPU, each after a preemption",
             );
         let validation =
             Validation::compare(what, self.hand_overs, self.all.clone(), source, tolerance)
@@ -220,7 +220,7 @@ impl Segment {
                 .undecided_below(FOUND)
                 .undecided_above("the CPUs' idle tasks cannot be distinguished"),
             (true, None) => {
-                validation.undecided_above("what else ran on the CPU could not be counted")
+                validation.undecided_above("other tasks on the CPU could not be counted")
             }
             (true, Some(_)) => validation,
         }

@@ -25,7 +25,7 @@ impl Stored {
         }
         if payload.len() > PAYLOAD_MAX {
             return Err(format!(
-                "the module stores {PAYLOAD_MAX} bytes at most beside the time: set `payload`"
+                "the module stores at most {PAYLOAD_MAX} bytes besides the time: set `payload`"
             ));
         }
         let file =

@@ -38,7 +38,7 @@ pub fn write(paths: &[PathBuf], machine: Option<&str>, output: Option<&Path>) ->
     let mut finder = Finder { machine: machine.unwrap_or("unknown"), ..Finder::default() };
     for path in paths {
         if !path.is_dir() {
-            return Err(Failure::refused(format!("{} is no directory", shown(path))));
+            return Err(Failure::refused(format!("{} is not a directory", shown(path))));
         }
         finder.look(path, None, DEPTH);
     }
@@ -148,7 +148,7 @@ impl Counted {
         let mut text = format!("{} added to {}", counted(self.added, "run"), shown(root));
         for (count, what) in [
             (self.there, "there already"),
-            (self.without_end, "without an end: running or cut off, left out"),
+            (self.without_end, "no recorded end: running or cut off, not included"),
             (self.unreadable, "unreadable"),
         ] {
             if count > 0 {

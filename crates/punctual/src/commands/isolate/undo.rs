@@ -56,8 +56,8 @@ pub fn run(args: Args) -> Ending {
         // A tuning across reboots outlives a boot, so no journal has it.
         if let Some(place) = going_on(&files) {
             output::say(&format!(
-                "note: a tuning across reboots goes on in {0}: `punctual tune undo {0}` takes its \
-                 boot entry and its service back\n",
+                "note: a tuning across reboots is in progress in {0}: `punctual tune undo {0}` \
+                 removes its boot entry and its service\n",
                 plain(&place)
             ));
         }

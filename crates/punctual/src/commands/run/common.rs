@@ -130,7 +130,7 @@ pub struct SshArgs {
     /// ids)
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
-    /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
+    /// How long to retry a lost connection; the run continues [default: 10min]
     #[arg(long, value_name = "DURATION")]
     reconnect_for: Option<Nanos>,
     /// How long to keep the run and its bundle without a connected client; then both are removed

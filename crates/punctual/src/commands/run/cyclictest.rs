@@ -87,8 +87,8 @@ fn seconds(text: &str) -> Result<Nanos, String> {
 fn distance(text: &str) -> Result<Nanos, String> {
     match micros(text)? {
         Nanos::ZERO => Ok(Nanos::ZERO),
-        _ => Err("the threads of a measure have one period, so only -d 0 means the same here; \
-                  for expiries that are apart use --set offset=DURATION, for other periods a \
+        _ => Err("all threads of a measure have the same period, so only -d 0 is supported; for \
+                  staggered expiries use --set offset=DURATION, for different periods one \
                   [[measure]] each"
             .to_owned()),
     }

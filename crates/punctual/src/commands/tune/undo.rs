@@ -24,10 +24,10 @@ pub fn run(args: Args) -> Ending {
     let not_done = undo(&args.directory)?;
     let mut text = String::new();
     for why in &not_done {
-        text += &format!("not taken back: {}\n", plain(why));
+        text += &format!("not reverted: {}\n", plain(why));
     }
     if not_done.is_empty() {
-        text += "boot entry and service are taken back\n";
+        text += "boot entry and service are removed\n";
     }
     output::print(&text)?;
     Ok(if not_done.is_empty() { Exit::Done } else { Exit::Failed })

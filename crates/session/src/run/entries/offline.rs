@@ -74,7 +74,7 @@ impl Offline {
             );
             let finding = Finding::new("cpu-offline", Severity::Warning, phase, message);
             finding.evidence(format!(
-                "records that reach across that time and are no entries: {}",
+                "records that reach across that time and are not entries: {}",
                 format::count(seen.left_out)
             ))
         };
@@ -152,7 +152,7 @@ pub mod tests {
              time"
         );
         let evidence = finding.evidence.as_deref();
-        assert_eq!(evidence, Some("records that reach across that time and are no entries: 1"));
+        assert_eq!(evidence, Some("records that reach across that time and are not entries: 1"));
     }
 
     #[test]

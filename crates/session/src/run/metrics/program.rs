@@ -48,9 +48,12 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
         ("punctual_skipped_releases", "Releases without a cycle of their own.", |of| {
             Some(of.skipped())
         }),
-        ("punctual_overruns", "Releases that passed while the cycle before went on.", |of| {
-            Some(of.overruns())
-        }),
+        (
+            "punctual_overruns",
+            "Releases that passed while the previous cycle was still \
+                               running.",
+            |of| Some(of.overruns()),
+        ),
         ("punctual_deadlines_missed", "Cycles longer than the deadline.", Thread::missed),
     ];
     for (name, help, value) in counters {

@@ -69,7 +69,7 @@ fn can_write(mounts: &str, directory: &str) -> Result<(), String> {
     }
     match DISKS.iter().any(|disk| source.starts_with(disk)) {
         true => Ok(()),
-        false => Err(format!("{path} is on {source}, which is no plain disk")),
+        false => Err(format!("{path} is on {source}, which is not a plain disk")),
     }
 }
 
@@ -198,6 +198,6 @@ fn lines(environment: &str) -> Result<Vec<&str>, String> {
         && environment.len().is_multiple_of(512);
     match is_one {
         true => Ok(text.split_inclusive('\n').collect()),
-        false => Err("it is no environment block".to_owned()),
+        false => Err("it is not an environment block".to_owned()),
     }
 }

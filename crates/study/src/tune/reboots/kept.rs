@@ -135,7 +135,7 @@ impl Kept {
                 let is_ours = matches!(how, How::Own | How::Counted);
                 if is_ours && target.symlink_metadata().is_ok() {
                     return Err(Failure::refused(format!(
-                        "{} is there already: another tuning goes on, or was not taken back \
+                        "{} is there already: another tuning is in progress, or was not reverted \
                          (`punctual tune undo DIR`)",
                         shown(&target)
                     )));
@@ -333,7 +333,7 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
     match path.symlink_metadata() {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(cannot(&why)),
-        Ok(meta) if !meta.is_file() => Err(cannot(&"it is no regular file")),
+        Ok(meta) if !meta.is_file() => Err(cannot(&"it is not a regular file")),
         Ok(_) => fs::read_to_string(path).map(Some).map_err(|why| cannot(&why)),
     }
 }

@@ -214,12 +214,12 @@ impl Boots<'_> {
     fn nothing_left(&self, spec: &Spec) -> Option<String> {
         match self.state.trials.first() {
             Some(trial) if !trial.came_up => Some(
-                "the boot entry of the tuning does not come up, with nothing else on its command \
-                 line: all is taken back"
+                "the boot entry of the tuning does not boot, even without parameters: all changes \
+                 were reverted"
                     .to_owned(),
             ),
             _ if spec.settings.is_empty() => {
-                Some("no parameter came up: all is taken back".to_owned())
+                Some("no boot with a parameter succeeded: all changes were reverted".to_owned())
             }
             _ => None,
         }
@@ -230,7 +230,7 @@ impl Boots<'_> {
         let not_done = self.reboots.disarm()?;
         if !not_done.is_empty() {
             return Err(Failure::failed(format!(
-                "not all could be taken back:\n  {}",
+                "not everything could be reverted:\n  {}",
                 not_done.join("\n  ")
             )));
         }

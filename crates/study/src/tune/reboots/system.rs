@@ -50,7 +50,7 @@ fn loader(files: &dyn Files) -> Result<Loader, Vec<String>> {
         return Ok(Loader::Harness { file });
     }
     if !files.exists("/run/systemd/system") {
-        return Err(vec!["no systemd runs here, which would go on after a boot".to_owned()]);
+        return Err(vec!["no systemd is running, which would continue after a boot".to_owned()]);
     }
     let of_systemd = systemd_boot::find(files);
     if let Ok((directory, body)) = of_systemd {
@@ -92,7 +92,7 @@ pub fn files_of(plan: &RebootPlan) -> Vec<(String, &'static str)> {
         ],
         Loader::Harness { file } => return vec![(file.clone(), "what the harness boots next")],
     };
-    files.push((format!("/{}", unit::UNIT), "a service that goes on after each boot"));
+    files.push((format!("/{}", unit::UNIT), "a service that continues after each boot"));
     files.push((format!("/{}", unit::WANTED), "a link that starts it"));
     files
 }
@@ -160,7 +160,7 @@ impl System {
 impl Reboots for System {
     fn arm(&mut self, words: &str) -> Result<(), Failure> {
         if !is_plain(words) {
-            return Err(Failure::refused(format!("`{words}` cannot stand in a boot entry")));
+            return Err(Failure::refused(format!("`{words}` cannot be part of a boot entry")));
         }
         match &self.plan.loader {
             Loader::Grub { directory, body } => {
@@ -203,7 +203,7 @@ impl Reboots for System {
                 match next.is_none_or(|entry| entry.is_empty()) {
                     true => Ok(()),
                     false => Err(Failure::failed(
-                        "GRUB did not clear next_entry: no boot can be for one time here",
+                        "GRUB did not clear next_entry: one-time boots are impossible",
                     )),
                 }
             }
@@ -330,7 +330,8 @@ fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
     };
     if !is_possible(&Root::system(), &plan.loader) {
         return Err(Failure::refused(format!(
-            "{} holds a tuning of another machine: its files are none of a boot loader here",
+            "{} holds a tuning of another machine: its files do not belong to a boot loader of \
+             this machine",
             shown(place)
         )));
     }

@@ -201,12 +201,12 @@ fn without_one_time_boot_all_changes_are_reverted() {
     let world = World { cannot_clear: true, ..World::new() };
     let place = place(&asked(LONG));
     let why = whole(&world, place.path()).err().expect("a failure").render(false);
-    assert!(why.contains("for one time"), "{why}");
+    assert!(why.contains("one-time boots"), "{why}");
     assert_eq!(world.boots.get(), 1);
     world.boot();
     is_as_before(&world);
     let found = directory::found(&place.path().join("t")).unwrap();
-    assert!(found.not_tried[0].why.contains("for one time"), "{:?}", found.not_tried);
+    assert!(found.not_tried[0].why.contains("one-time boots"), "{:?}", found.not_tried);
 }
 
 /// A boot reverted before it happens, or that cannot be requested, has not failed to come up.

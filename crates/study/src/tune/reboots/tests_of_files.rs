@@ -393,11 +393,11 @@ fn systems_without_one_time_boot_are_refused_with_the_reason() {
     let old = GRUB_CFG.replace("next_entry", "other");
     let unit = format!("{CMDLINE} -- single");
     let cases: [(&str, &str, &str); 8] = [
-        ("proc/self/mountinfo", &raid, "/boot/grub is on /dev/md0, which is no plain disk"),
+        ("proc/self/mountinfo", &raid, "/boot/grub is on /dev/md0, which is not a plain disk"),
         ("proc/self/mountinfo", &cow, "/boot/grub is on btrfs"),
         ("proc/self/mountinfo", "\u{0}hostile - \n", "is not known"),
         ("boot/grub/grub.cfg", &old, "does not look at next_entry"),
-        ("boot/grub/grubenv", "", "no environment block"),
+        ("boot/grub/grubenv", "", "not an environment block"),
         ("proc/cmdline", "root=/dev/sda1 ro", "BOOT_IMAGE="),
         ("proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz-6.1.0-56-amd64 root=other", "no entry of"),
         ("proc/cmdline", &unit, "has a `--`"),

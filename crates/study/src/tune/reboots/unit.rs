@@ -8,7 +8,7 @@ pub const UNIT: &str = "etc/systemd/system/punctual-tune.service";
 pub const WANTED: &str = "etc/systemd/system/multi-user.target.wants/punctual-tune.service";
 pub const WANTED_TARGET: &str = "/etc/systemd/system/punctual-tune.service";
 
-const DESCRIPTION: &str = "Description=punctual tune goes on in ";
+const DESCRIPTION: &str = "Description=punctual tune continues in ";
 
 /// The text of the unit file. The service starts after all other services of the boot, in the
 /// directory where the tuning was begun.

@@ -42,7 +42,8 @@ pub fn dry_run(settings: &str, spec: &Spec, plan: &RebootPlan, place: &Path) -> 
     out += match plan.watchdog {
         true => "if one hangs: the hardware watchdog resets it, once systemd runs\n",
         false => {
-            "if one hangs: no hardware watchdog is here (/dev/watchdog): a hang needs a hand\n"
+            "if a boot hangs: there is no hardware watchdog (/dev/watchdog), so it must be reset \
+             by hand\n"
         }
     };
     out += &format!(
@@ -57,7 +58,8 @@ pub fn dry_run(settings: &str, spec: &Spec, plan: &RebootPlan, place: &Path) -> 
 fn if_it_panics(loader: &Loader) -> &'static str {
     match loader {
         Loader::Grub { .. } | Loader::SystemdBoot { .. } => {
-            "after 10 s the usual entry boots (panic=10); twice so, and its parameters are left out"
+            "after 10 s the usual entry boots (panic=10); after two such boots its parameters are \
+             excluded"
         }
         Loader::Harness { .. } => "the harness boots it again",
     }
